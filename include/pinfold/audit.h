@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Audit: one structured event for each lifecycle step and each mutation. An event never carries a
+ * command's text, a file's content or output: a command appears as its length and the first 16
+ * hex digits of its SHA-256.
+ */
+#ifndef PINFOLD_AUDIT_H
+#define PINFOLD_AUDIT_H
+
+#include <stdint.h>
+
+#include <pinfold/error.h>
+
+PINFOLD_BEGIN_DECLS
+
+/* One event. Pointers are borrowed for the time of the call; NULL and -1 mean "does not apply".
+ * Paths have bytes that are not printable UTF-8 written as \xNN. */
+struct pinfold_audit_event {
+    size_t size;
+    const char *event; /* sandbox.start, .stop, .add_files, .download_files, .delete_files,
+                          .move_file, .write_file, .execute, .flush, .attach, .detach, .expire */
+    int64_t time_ns;   /* CLOCK_REALTIME */
+    const char *workspace_id;
+    const char *owner_id;
+    const char *backend_type;
+    const char *agent_id;
+    const char *mode; /* attach mode: "read_write" or "read_only" */
+    const char *path; /* a path in the workspace, or the destination of a flush */
+    const char *dest; /* second path of a move */
+    int64_t files;    /* files seeded, synced, added, ... */
+    int64_t bytes;
+    int64_t errors;             /* how many errors the result lists */
+    int64_t command_len;        /* bytes of the command's UTF-8 */
+    const char *command_sha256; /* 16 hex digits */
+    const char *inferred_op;    /* for example "shell_delete"; a guess, never used to decide */
+    const char *cwd;
+    int exit_code;
+    int truncated; /* 0 or 1 */
+    int timed_out; /* 0 or 1 */
+    int64_t duration_ns;
+    const char *error; /* the exception's name when the operation failed */
+    const char *error_message;
+};
+
+/* Receives events, from the thread that caused them, possibly several at once. Must not call back
+ * into the sandbox that the event is about. */
+typedef void (*pinfold_audit_fn)(void *ctx, const struct pinfold_audit_event *event);
+
+/* Where events go. Copied by the objects that take it; ctx is borrowed for their life. */
+struct pinfold_audit_sink {
+    pinfold_audit_fn emit; /* NULL: no audit */
+    void *ctx;
+};
+
+struct pinfold_audit_file;
+
+/**
+ * Open a sink that appends each event to a file as one JSON object a line.
+ *
+ * path      borrowed; created with mode 0600 when missing; must not be a symbolic link
+ * ret_file  receives the sink; the caller owns it, pinfold_audit_file_close()
+ * err       borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EOS or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_audit_file_open(const char *path, struct pinfold_audit_file **ret_file,
+                                        struct pinfold_error *err);
+
+/**
+ * The sink to pass to sandboxes and managers. Every line is written by one write(2).
+ *
+ * file  borrowed; must outlive every object that the sink is given to
+ *
+ * Returns a sink that points to file.
+ * Threads: any.
+ */
+PINFOLD_API struct pinfold_audit_sink pinfold_audit_file_sink(struct pinfold_audit_file *file);
+
+/**
+ * Close the sink.
+ *
+ * file  owned, NULL is fine
+ * err   borrowed, may be NULL; tells the first write that failed since it was opened
+ *
+ * Returns 0 or -PINFOLD_EOS when an event could not be written.
+ * Threads: one, the last.
+ */
+PINFOLD_API int pinfold_audit_file_close(struct pinfold_audit_file *file,
+                                         struct pinfold_error *err);
+
+/**
+ * Format an event as one JSON object without a newline; what does not apply is left out.
+ *
+ * event     borrowed
+ * ret_json  receives the text; the caller owns it, free()
+ * err       borrowed, may be NULL
+ *
+ * Returns 0 or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_audit_event_json(const struct pinfold_audit_event *event, char **ret_json,
+                                         struct pinfold_error *err);
+
+PINFOLD_END_DECLS
+
+#endif

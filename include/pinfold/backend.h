@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Execution backends: where commands and file operations really run. A backend is a table of
+ * functions and a state; the protocols ExecutionBackend and SandboxBackend of the specification
+ * are this table without and with execute.
+ *
+ * A template is a backend whose table has build_for_session: it holds a configuration, and makes
+ * one backend per workspace. A backend without that function is used as it is.
+ *
+ * Paths given to operations are relative to the workspace root, normalised ("a/b", "." for the
+ * root), and hold no "..": the caller has seen to it with pinfold_path_normalize().
+ */
+#ifndef PINFOLD_BACKEND_H
+#define PINFOLD_BACKEND_H
+
+#include <pinfold/cancel.h>
+#include <pinfold/error.h>
+#include <pinfold/policy.h>
+#include <pinfold/result.h>
+
+PINFOLD_BEGIN_DECLS
+
+struct pinfold_backend;
+
+/* Receives output as it arrives: raw bytes, at most 256 KiB a call, from the thread that called
+ * execute. Return 0 to go on; anything else stops the command as a cancellation does. */
+typedef int (*pinfold_output_fn)(void *ctx, enum pinfold_stream stream, const char *data,
+                                 size_t len);
+
+/* Receives progress of a seed or a flush, at most every 50 ms, from the thread that called.
+ * files and bytes count what has been copied so far. */
+typedef void (*pinfold_progress_fn)(void *ctx, uint64_t files, uint64_t bytes);
+
+/* What to run. Zero means default in every field. */
+struct pinfold_execute_options {
+    size_t size;             /* sizeof(struct pinfold_execute_options) */
+    const char *command;     /* a shell command line, run by /bin/sh -c */
+    size_t command_len;      /* bytes of command; 0: it is NUL-terminated */
+    const char *const *argv; /* instead of command: an argument vector, NULL-terminated */
+    const char *cwd;         /* inside the workspace; NULL: its root */
+    const char *const *env;  /* NULL-terminated "NAME=value" entries that win over all others */
+    double timeout_seconds;  /* wall clock from the start; 0: the backend's default; < 0: refused */
+    size_t max_output_bytes; /* of stdout and stderr together, kept in the result; 0: the
+                                backend's default */
+    bool keep_tail;          /* when output is cut keep its head and its tail instead of its head */
+    bool discard_output;     /* keep nothing in the result: for callers that stream */
+    uint64_t spool_bytes;    /* > 0: also keep up to this many raw bytes in an unnamed file, and
+                                give a handle to page through them; the result then keeps head and
+                                tail */
+    pinfold_output_fn on_output; /* may be NULL */
+    void *on_output_ctx;
+};
+
+#define PINFOLD_EXECUTE_OPTIONS_INIT                   \
+    {                                                  \
+        .size = sizeof(struct pinfold_execute_options) \
+    }
+
+struct pinfold_seed_request {
+    size_t size;
+    const char *source;              /* absolute path of a host directory */
+    const char *const *exclude;      /* NULL-terminated patterns: all of them, defaults included */
+    struct pinfold_plan *plan;       /* not NULL: change nothing, list what would be done */
+    pinfold_progress_fn on_progress; /* may be NULL */
+    void *on_progress_ctx;
+};
+
+struct pinfold_sync_request {
+    size_t size;
+    const char *dest;           /* absolute path of a host directory; created when missing */
+    const char *const *include; /* NULL-terminated patterns */
+    const char *const *exclude; /* NULL-terminated patterns; they win over include */
+    struct pinfold_plan *plan;  /* as above */
+    pinfold_progress_fn on_progress;
+    void *on_progress_ctx;
+};
+
+/* One file to put into a workspace: from memory, or from a host file when host_path is set. */
+struct pinfold_upload {
+    const char *path;
+    const void *data;
+    size_t len;
+    const char *host_path; /* a regular file; a directory is an error */
+};
+
+/* One file to fetch: to a host file, or into memory when host_path is NULL. */
+struct pinfold_download {
+    const char *path;
+    const char *host_path; /* parents are created; replaced atomically */
+};
+
+/*
+ * The functions of a backend. NULL means not supported, except for create, close and free, where
+ * it means nothing to do. All take the backend's state first, and return 0 or a negative
+ * pinfold_code. They may be called from several threads at once.
+ */
+struct pinfold_backend_ops {
+    size_t size;           /* sizeof(struct pinfold_backend_ops) */
+    const char *type_name; /* class name of the specification, e.g. "LocalSandboxBackend" */
+
+    /* Templates: make the backend of one workspace. The caller owns a reference to it. */
+    int (*build_for_session)(void *state, const char *workspace_id,
+                             struct pinfold_backend **ret_backend, struct pinfold_error *err);
+
+    int (*create)(void *state, struct pinfold_cancel *cancel, struct pinfold_error *err);
+    /* Kills what still runs, waits for it, gives everything back. Called once after create. */
+    int (*close)(void *state, struct pinfold_error *err);
+    /* Kills running commands and refuses new ones; close still follows. Optional. */
+    int (*stop_commands)(void *state, struct pinfold_error *err);
+
+    int (*read_file)(void *state, const char *path, struct pinfold_bytes *ret_content,
+                     struct pinfold_cancel *cancel, struct pinfold_error *err);
+    /* Parents are created, the file is replaced atomically; exclusive: EEXIST if it is there. */
+    int (*write_file)(void *state, const char *path, const void *data, size_t len, bool exclusive,
+                      struct pinfold_cancel *cancel, struct pinfold_error *err);
+    int (*list_dir)(void *state, const char *path, struct pinfold_file_infos *ret_infos,
+                    struct pinfold_cancel *cancel, struct pinfold_error *err);
+    /* A file or a symbolic link itself; a directory is EISDIR. */
+    int (*remove_file)(void *state, const char *path, struct pinfold_cancel *cancel,
+                       struct pinfold_error *err);
+    /* Optional: without it a move is read, write, verify, delete. */
+    int (*move_file)(void *state, const char *src, const char *dest, struct pinfold_cancel *cancel,
+                     struct pinfold_error *err);
+
+    /* Return 0 with the errors in the result when single paths failed. */
+    int (*seed_workspace)(void *state, const struct pinfold_seed_request *request,
+                          struct pinfold_seed_result *ret_result, struct pinfold_cancel *cancel,
+                          struct pinfold_error *err);
+    int (*sync_artifacts)(void *state, const struct pinfold_sync_request *request,
+                          struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                          struct pinfold_error *err);
+
+    /* One result per request, in its order; return 0 even when single files failed. */
+    int (*upload_files)(void *state, const struct pinfold_upload *files, size_t count,
+                        bool overwrite, struct pinfold_transfer_results *ret_results,
+                        struct pinfold_cancel *cancel, struct pinfold_error *err);
+    int (*download_files)(void *state, const struct pinfold_download *files, size_t count,
+                          bool overwrite, struct pinfold_transfer_results *ret_results,
+                          struct pinfold_cancel *cancel, struct pinfold_error *err);
+
+    /* The one function that SandboxBackend adds. */
+    int (*execute)(void *state, const struct pinfold_execute_options *options,
+                   struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,
+                   struct pinfold_error *err);
+
+    /* The workspace root as commands see it, for stripping absolute paths; NULL result: none.
+     * Valid after create, until close. */
+    const char *(*workspace_root)(void *state);
+    /* A text that is equal for two backends exactly when they share storage; two workspaces never
+     * claim one. Valid after create. NULL function or result: storage is never shared. */
+    const char *(*storage_key)(void *state);
+
+    void (*free)(void *state); /* the last reference is gone */
+};
+
+/**
+ * Make a backend from a table and a state.
+ *
+ * ops          borrowed for ever: static storage
+ * state        owned by the backend from success on; ops->free releases it
+ * id           copied; NULL makes one from the type name and eight random hex digits
+ * ret_backend  receives the backend; the caller owns one reference, pinfold_backend_unref()
+ * err          borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EVALUE (a table of the wrong size, or without a type name), -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_backend_new(const struct pinfold_backend_ops *ops, void *state,
+                                    const char *id, struct pinfold_backend **ret_backend,
+                                    struct pinfold_error *err);
+
+/**
+ * Take another reference.
+ *
+ * backend  borrowed
+ *
+ * Returns backend, for the caller to own.
+ * Threads: any.
+ */
+PINFOLD_API struct pinfold_backend *pinfold_backend_ref(struct pinfold_backend *backend);
+
+/**
+ * Give a reference back; the last one frees the backend.
+ *
+ * backend  owned, NULL is fine
+ *
+ * Threads: any.
+ */
+PINFOLD_API void pinfold_backend_unref(struct pinfold_backend *backend);
+
+/**
+ * ExecutionBackend.id.
+ *
+ * backend  borrowed
+ *
+ * Returns text that lives as long as the backend.
+ * Threads: any.
+ */
+PINFOLD_API const char *pinfold_backend_id(const struct pinfold_backend *backend);
+
+/**
+ * The backend's table, for wrapping a backend in another and for calling it directly.
+ *
+ * backend  borrowed
+ *
+ * Returns the table given at creation.
+ * Threads: any.
+ */
+PINFOLD_API const struct pinfold_backend_ops *
+pinfold_backend_get_ops(const struct pinfold_backend *backend);
+
+/**
+ * The backend's state, to pass to the functions of its table.
+ *
+ * backend  borrowed
+ *
+ * Returns the state given at creation.
+ * Threads: any.
+ */
+PINFOLD_API void *pinfold_backend_get_state(const struct pinfold_backend *backend);
+
+/**
+ * supports_execution: whether execute tools should be registered for a backend.
+ *
+ * backend  borrowed, NULL is fine
+ *
+ * Returns true when the backend, or what its template builds, has execute.
+ * Threads: any.
+ */
+PINFOLD_API bool pinfold_supports_execution(const struct pinfold_backend *backend);
+
+/**
+ * Check and normalise a path that somebody else wrote: lexically, without touching a file system.
+ * Relative paths are taken beneath the root; an absolute path must lie under root, which is
+ * stripped; "a/../b" is "b"; what leaves the root is refused. "~" is an ordinary name.
+ *
+ * path      borrowed, len bytes; a NUL byte among them is refused
+ * root      borrowed; the workspace root as the author of path sees it; NULL: no absolute path
+ *           is accepted
+ * ret_path  receives the normalised path, "." for the root; the caller owns it, free()
+ * err       borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EPATH (empty, leaves the root, absolute elsewhere, NUL byte, longer than
+ * 4,095 bytes) or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_path_normalize(const char *path, size_t len, const char *root,
+                                       char **ret_path, struct pinfold_error *err);
+
+/* LocalSandboxBackend: the host itself, without isolation. For development only. */
+struct pinfold_local_options {
+    size_t size;
+    const char *workspace_root; /* required; created when missing; "~/" is expanded */
+    double timeout_seconds;     /* default of a command; 0: 120 */
+    size_t max_output_bytes;    /* 0: 100,000 */
+    bool no_inherit_env;        /* inherit_env=False: commands get exactly env (and PWD) */
+    const char *const *env;     /* NULL-terminated "NAME=value"; wins over what is inherited */
+};
+
+#define PINFOLD_LOCAL_OPTIONS_INIT                   \
+    {                                                \
+        .size = sizeof(struct pinfold_local_options) \
+    }
+
+/**
+ * Make a LocalSandboxBackend. Logs a warning: commands run on the host without isolation. The
+ * caller's workspace_root is never deleted.
+ *
+ * options      borrowed, copied
+ * ret_backend  receives the backend; the caller owns one reference, pinfold_backend_unref()
+ * err          borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EVALUE (no root, timeout negative or not a number, a malformed env entry)
+ * or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_local_backend_new(const struct pinfold_local_options *options,
+                                          struct pinfold_backend **ret_backend,
+                                          struct pinfold_error *err);
+
+PINFOLD_END_DECLS
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running commands. Each command has a supervisor: a process of its own that is a child subreaper,
+ * so that everything the command starts, daemons that called setsid included, stays its
+ * descendant and can be killed; it enforces the deadline, and kills everything when the process
+ * that asked for the command dies. Supervisors are forked from a launcher.
+ */
+#ifndef PF_PROC_RUN_H
+#define PF_PROC_RUN_H
+
+#include "base/cancel.h"
+
+#include <pinfold/backend.h>
+
+/* Where supervisors come from. A process with a small resident set forks them itself; a large one,
+ * where copying page tables would cost milliseconds, starts the small helper program once (by a
+ * vfork-style clone) and asks it. Also the table of commands that still have processes. */
+struct pf_launcher;
+
+int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err);
+
+/* Kill every command and what is left of finished ones, wait for it, and refuse new commands.
+ * Calls of pf_run() under way return with what they have, exit code 137. */
+void pf_launcher_stop(struct pf_launcher *launcher);
+/* pf_launcher_stop(), then free. NULL is fine. No pf_run() may be under way. */
+void pf_launcher_free(struct pf_launcher *launcher);
+
+struct pf_run_request {
+    const char *command; /* for /bin/sh -c; command_len bytes, checked for NUL by pf_run() */
+    size_t command_len;
+    const char *const *argv; /* instead of command */
+    const char *const *envp; /* the whole environment, NULL-terminated */
+    int cwd_fd;              /* borrowed */
+    int64_t timeout_ns;      /* > 0, or PF_NEVER */
+    size_t output_limit;     /* bytes of decoded stdout and stderr together kept in the result */
+    bool keep_tail;
+    bool discard;
+    uint64_t spool_limit; /* 0: no spool */
+    pinfold_output_fn on_output;
+    void *on_output_ctx;
+    struct pinfold_cancel *cancel;
+};
+
+/* Run one command to its end. Returns 0 (whatever the command did: exit codes 124, 126, 127 and
+ * 128+n included), -PINFOLD_ECANCELLED (ret filled with what there is), -PINFOLD_EOS,
+ * -PINFOLD_EBACKEND (the supervisor died), -PINFOLD_ENOMEM. Any thread. */
+int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
+           struct pinfold_execute_result *ret, struct pinfold_error *err);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one tree copier, for seeding and for flushing: a walk of the source, and a few threads that
+ * copy batches of files. What differs between the two is in the options.
+ */
+#ifndef PF_TREE_COPY_H
+#define PF_TREE_COPY_H
+
+#include "base/cancel.h"
+#include "tree/glob.h"
+
+#include <pinfold/backend.h>
+
+struct pf_copy_options {
+    int src_fd, dst_fd; /* borrowed; dst_fd -1 (with plan set): compare with an empty tree */
+    const char *src_name, *dst_name; /* host paths, for messages */
+    const struct pf_globs *include;  /* NULL: everything */
+    const struct pf_globs *exclude;  /* wins over include */
+    bool empty_dirs;                 /* seed: create directories even when nothing goes into them */
+    bool links;                /* seed: recreate links that stay inside the source; else a matched
+                                  link is an error */
+    bool skip_identical;       /* flush: leave files with the same bytes alone */
+    bool fsync_files;          /* flush: no; kept for durability options */
+    struct pinfold_plan *plan; /* not NULL: change nothing, list */
+    pinfold_progress_fn on_progress;
+    void *on_progress_ctx;
+    struct pinfold_cancel *cancel;
+};
+
+struct pf_copy_result {
+    uint64_t files, bytes;
+    struct pinfold_strings skipped; /* sorted */
+    struct pinfold_strings errors;  /* sorted by path */
+};
+
+/* Copy. Single paths that fail are in ret->errors and the rest is done. Returns 0,
+ * -PINFOLD_EPREPARE (the roots are nested), -PINFOLD_ECANCELLED or -PINFOLD_ENOMEM. Same roots: 0
+ * with nothing done. */
+int pf_copy_tree(const struct pf_copy_options *options, struct pf_copy_result *ret,
+                 struct pinfold_error *err);
+
+#endif
