@@ -17,17 +17,19 @@ PINFOLD_BEGIN_DECLS
  * Paths have bytes that are not printable UTF-8 written as \xNN. */
 struct pinfold_audit_event {
     size_t size;
-    const char *event; /* sandbox.start, .stop, .add_files, .download_files, .delete_files,
-                          .move_file, .write_file, .execute, .flush, .attach, .detach, .expire */
+    const char *event; /* sandbox.start, sandbox.stop, sandbox.add_files, sandbox.download_files,
+                          sandbox.delete_files, sandbox.move_file, sandbox.write_file,
+                          sandbox.execute, sandbox.flush, sandbox.expire, attach, detach */
     int64_t time_ns;   /* CLOCK_REALTIME */
     const char *workspace_id;
     const char *owner_id;
     const char *backend_type;
     const char *agent_id;
-    const char *mode; /* attach mode: "read_write" or "read_only" */
-    const char *path; /* a path in the workspace, or the destination of a flush */
-    const char *dest; /* second path of a move */
-    int64_t files;    /* files seeded, synced, added, ... */
+    const char *mode;         /* attach mode: "read_write" or "read_only" */
+    const char *path;         /* a path in the workspace, or the destination of a flush */
+    const char *const *paths; /* NULL-terminated; of an event about several files */
+    const char *dest;         /* second path of a move */
+    int64_t files;            /* files seeded, synced, added, ... */
     int64_t bytes;
     int64_t errors;             /* how many errors the result lists */
     int64_t command_len;        /* bytes of the command's UTF-8 */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a Sandbox, for the files of this room. */
+#ifndef PF_SANDBOX_SANDBOX_H
+#define PF_SANDBOX_SANDBOX_H
+
+#include <pthread.h>
+
+#include <pinfold/sandbox.h>
+
+#include "sandbox/audit.h"
+#include "sandbox/session.h"
+
+enum pf_sandbox_state {
+    PF_STOPPED,
+    PF_STARTING,
+    PF_STARTED,
+    PF_STOPPING,
+};
+
+struct pinfold_sandbox {
+    /* Set by new, never changed. */
+    char *workspace_id;
+    struct pinfold_backend *backend; /* instance or template */
+    struct pinfold_manager *manager;
+    int64_t ttl_ns;
+    char *seed_from;            /* absolute; may be NULL */
+    char **exclude;             /* of seeding: defaults, the caller's, the policy's */
+    struct pf_sync_config sync; /* dest: sync_dest, else seed_from, else NULL */
+    struct pinfold_audit_sink audit;
+    pinfold_progress_fn on_progress;
+    void *on_progress_ctx;
+
+    pthread_mutex_t lock; /* guards what follows; never held while a backend works */
+    pthread_cond_t changed;
+    enum pf_sandbox_state state;
+    struct pf_session *session; /* a reference, from STARTED until STOPPED */
+    int start_result;           /* of the last start, for those who waited for it */
+    struct pinfold_error start_error;
+    struct pinfold_seed_result seed_result;
+};
+
+/* Bracket an operation: begin gives a session that is live and counted. */
+int pf_sandbox_begin(struct pinfold_sandbox *sandbox, struct pf_session **ret,
+                     struct pinfold_error *err);
+void pf_sandbox_end(struct pf_session *session);   /* drops the reference too */
+void pf_sandbox_endp(struct pf_session **session); /* NULL is fine */
+
+/* An operation that ends when its scope does. */
+#define _cleanup_operation_ __attribute__((cleanup(pf_sandbox_endp)))
+
+/* Normalise a path that somebody wrote, against the live backend's root. */
+int pf_sandbox_path(const struct pf_session *session, const char *path, char **ret_path,
+                    struct pinfold_error *err);
+
+/* Send an event about this sandbox, filling in who and where. err: of the operation, r its
+ * result. */
+void pf_sandbox_audit(struct pinfold_sandbox *sandbox, const struct pf_session *session,
+                      struct pinfold_audit_event *event, int r, const struct pinfold_error *err);
+
+/* Detach every agent of a sandbox. ctx is the sandbox. */
+void pf_sandbox_detach_all(void *ctx);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Flush, and the dry runs of seed and flush. */
+#include "sandbox/sandbox.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "tree/copy.h"
+#include "tree/file.h"
+#include "tree/glob.h"
+
+/* Where a flush goes: what the caller said, else what was configured. *ret NULL: nowhere. */
+static int flush_dest(struct pinfold_sandbox *sandbox, const char *dest, char **ret,
+                      struct pinfold_error *err)
+{
+    if (!dest)
+        dest = sandbox->sync.dest;
+    return dest ? pf_path_expand(dest, ret, err) : 0;
+}
+
+int pinfold_sandbox_flush(struct pinfold_sandbox *sandbox, const char *dest,
+                          struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                          struct pinfold_error *err)
+{
+    _cleanup_operation_ struct pf_session *session = NULL;
+    _cleanup_free_ char *expanded = NULL;
+    int r;
+
+    memset(ret_result, 0, sizeof(*ret_result));
+    r = flush_dest(sandbox, dest, &expanded, err);
+    if (r < 0 || !expanded)
+        return r; /* nowhere to flush to: nothing done, started or not */
+    r = pf_sandbox_begin(sandbox, &session, err);
+    if (r < 0)
+        return r;
+    r = pf_session_sync(session, &sandbox->sync, expanded, NULL, ret_result, cancel, err);
+    return r < 0 ? r : 1;
+}
+
+int pinfold_sync_workspace_for_sandbox(struct pinfold_sandbox *sandbox, const char *dest,
+                                       struct pinfold_sync_result *ret_result,
+                                       struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    return pinfold_sandbox_flush(sandbox, dest, ret_result, cancel, err);
+}
+
+int pinfold_sandbox_plan_flush(struct pinfold_sandbox *sandbox, const char *dest,
+                               struct pinfold_plan *ret_plan, struct pinfold_cancel *cancel,
+                               struct pinfold_error *err)
+{
+    PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result unused = { 0 };
+    PF_CLEANUP(pinfold_plan_done) struct pinfold_plan plan = { 0 };
+    _cleanup_operation_ struct pf_session *session = NULL;
+    _cleanup_free_ char *expanded = NULL;
+    int r;
+
+    memset(ret_plan, 0, sizeof(*ret_plan));
+    r = flush_dest(sandbox, dest, &expanded, err);
+    if (r < 0 || !expanded)
+        return r;
+    r = pf_sandbox_begin(sandbox, &session, err);
+    if (r == 0)
+        r = pf_session_sync(session, &sandbox->sync, expanded, &plan, &unused, cancel, err);
+    if (r < 0)
+        return r;
+    *ret_plan = plan;
+    plan = (struct pinfold_plan){ 0 };
+    return 1;
+}
+
+/* A plan against an empty workspace needs no backend. */
+static int plan_unstarted(struct pinfold_sandbox *sandbox, struct pinfold_plan *plan,
+                          struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_globs_freep) struct pf_globs *exclude = NULL;
+    _cleanup_close_ int source_fd = -1;
+    struct pf_copy_result unused = { 0 };
+    int r = pf_globs_new((const char *const *)sandbox->exclude, &exclude, err);
+
+    if (r < 0)
+        return r;
+    source_fd = pf_root_open(sandbox->seed_from, false, NULL, err);
+    if (source_fd < 0) {
+        if (err && source_fd != -PINFOLD_ENOMEM)
+            err->code = PINFOLD_EPREPARE;
+        return source_fd == -PINFOLD_ENOMEM ? source_fd : -PINFOLD_EPREPARE;
+    }
+    r = pf_copy_tree(&(struct pf_copy_options){ .src_fd = source_fd,
+                                                .dst_fd = -1,
+                                                .src_name = sandbox->seed_from,
+                                                .dst_name = "an empty workspace",
+                                                .exclude = exclude,
+                                                .empty_dirs = true,
+                                                .links = true,
+                                                .plan = plan,
+                                                .cancel = cancel },
+                     &unused, err);
+    pinfold_strings_done(&unused.skipped);
+    pinfold_strings_done(&unused.errors);
+    return r;
+}
+
+static int plan_started(struct pinfold_sandbox *sandbox, struct pf_session *session,
+                        struct pinfold_plan *plan, struct pinfold_cancel *cancel,
+                        struct pinfold_error *err)
+{
+    PF_CLEANUP(pinfold_seed_result_done) struct pinfold_seed_result unused = { 0 };
+    struct pinfold_seed_request request = {
+        .size = sizeof(request),
+        .source = sandbox->seed_from,
+        .exclude = (const char *const *)sandbox->exclude,
+        .plan = plan,
+    };
+
+    return PF_BACKEND_CALL(pf_session_backend(session), err, seed_workspace, &request, &unused,
+                           cancel, err);
+}
+
+int pinfold_sandbox_plan_seed(struct pinfold_sandbox *sandbox, struct pinfold_plan *ret_plan,
+                              struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(pinfold_plan_done) struct pinfold_plan plan = { 0 };
+    _cleanup_operation_ struct pf_session *session = NULL;
+    int r;
+
+    memset(ret_plan, 0, sizeof(*ret_plan));
+    if (!sandbox->seed_from)
+        return 0;
+    if (pf_sandbox_begin(sandbox, &session, NULL) == 0)
+        r = plan_started(sandbox, session, &plan, cancel, err);
+    else
+        r = plan_unstarted(sandbox, &plan, cancel, err);
+    if (r < 0)
+        return r;
+    *ret_plan = plan;
+    plan = (struct pinfold_plan){ 0 };
+    return 1;
+}
