@@ -36,25 +36,50 @@ const char *pinfold_code_name(int code)
     return index < PF_COUNT(code_names) ? code_names[index] : "UnknownError";
 }
 
-/* A message that was cut by snprintf may end inside a character: drop the fragment. */
-static void trim_partial_character(char *text)
+/* What is said before a cause; longer than struct pinfold_error has room for. */
+#define CONTEXT_MAX 768
+
+/* The first offset from at on where a character of text starts. In broken text it moves at most as
+ * far as one character is long. */
+static size_t next_start(const char *text, size_t len, size_t at)
 {
-    text[pf_utf8_floor(text, strlen(text))] = '\0';
+    for (int i = 0; i < 3 && at < len && ((unsigned char)text[at] & 0xc0) == 0x80; i++)
+        at++;
+    return at;
 }
 
+/* Store "context: cause". What is too long loses its middle: the operation stands at the start and
+ * the cause at the end, and both matter more than what is between them. cause may be err->msg. */
+static void set_message(struct pinfold_error *err, const char *context, const char *cause)
+{
+    enum { ROOM = sizeof(err->msg) - 1, MARK = 3, HEAD = (ROOM - MARK) / 2 };
+    char text[CONTEXT_MAX + 2 + sizeof(err->msg)];
+    size_t len, head, at, used = pf_utf8_floor(context, strlen(context)); /* it may have been cut */
+
+    snprintf(text, sizeof(text), "%.*s%s%s", (int)used, context, *context && *cause ? ": " : "",
+             cause);
+    len = strlen(text);
+    if (len <= ROOM) {
+        memcpy(err->msg, text, len + 1);
+        return;
+    }
+    head = pf_utf8_floor(text, HEAD);
+    at = next_start(text, len, len - (ROOM - MARK - head));
+    memcpy(err->msg, text, head);
+    memcpy(err->msg + head, "...", MARK);
+    memcpy(err->msg + head + MARK, text + at, len - at + 1);
+}
+
+PINFOLD_PRINTF(4, 0)
 static void fill(struct pinfold_error *err, enum pinfold_code code, int sys_errno,
                  const char *format, va_list args)
 {
     struct pinfold_error filled = { .code = (int)code, .sys_errno = sys_errno };
-    size_t used;
+    char context[CONTEXT_MAX];
+    const char *cause = sys_errno ? strerrordesc_np(sys_errno) : "";
 
-    vsnprintf(filled.msg, sizeof(filled.msg), format, args);
-    if (sys_errno != 0) {
-        used = strlen(filled.msg);
-        snprintf(filled.msg + used, sizeof(filled.msg) - used, "%s%s", used ? ": " : "",
-                 strerrordesc_np(sys_errno) ? strerrordesc_np(sys_errno) : "unknown error");
-    }
-    trim_partial_character(filled.msg);
+    vsnprintf(context, sizeof(context), format, args);
+    set_message(&filled, context, cause ? cause : "unknown error");
     filled.retryable = sys_errno == EAGAIN || sys_errno == EINTR || sys_errno == EBUSY ||
                        sys_errno == EMFILE || sys_errno == ENFILE;
     *err = filled;
@@ -92,19 +117,15 @@ int pf_fail_nomem(struct pinfold_error *err)
 
 int pf_wrap(struct pinfold_error *err, int result, const char *format, ...)
 {
-    char inner[sizeof(err->msg)];
+    char context[CONTEXT_MAX];
     va_list args;
-    size_t used;
 
     if (!err)
         return result;
-    memcpy(inner, err->msg, sizeof(inner));
     va_start(args, format);
-    vsnprintf(err->msg, sizeof(err->msg), format, args);
+    vsnprintf(context, sizeof(context), format, args);
     va_end(args);
-    used = strlen(err->msg);
-    snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", inner);
-    trim_partial_character(err->msg);
+    set_message(err, context, err->msg);
     return result;
 }
 
@@ -136,36 +157,38 @@ static size_t escape_unit(const char *text, size_t len, char *out, size_t *out_l
 
 const char *pf_quote(const char *text, char buffer[static PF_QUOTE_MAX])
 {
-    enum { MARK = 3, HEAD = 40 }; /* "..." and what is kept before it */
-    size_t len = strlen(text), used = 0, at = 0, unit;
+    enum { ROOM = PF_QUOTE_MAX - 1, HEAD = 40, MARK = 3 };
+    size_t len = strlen(text), used = 0, at = 0, head = 0, head_at = 0, cost = 0, room, unit;
     char escaped[4];
 
     while (at < len) {
         size_t step = escape_unit(text + at, len - at, escaped, &unit);
-        if (used + unit > PF_QUOTE_MAX - 1)
+        if (used + unit > ROOM)
             break;
         memcpy(buffer + used, escaped, unit);
         used += unit;
         at += step;
+        if (used <= HEAD) {
+            head = used; /* a cut here never splits an escape */
+            head_at = at;
+        }
     }
     buffer[used] = '\0';
     if (at == len)
         return buffer;
 
-    /* Too long: keep the head, then as much of the tail as surely fits when fully escaped. */
-    size_t head = pf_utf8_floor(buffer, HEAD);
-    while (head > 0 && memchr(buffer + head - (head < 3 ? head : 3), '\\', head < 3 ? head : 3))
-        head--; /* never end inside an escape */
-    memcpy(buffer + head, "...", MARK);
-    used = head + MARK;
-    at = len - (PF_QUOTE_MAX - 1 - used) / 4;
-    while (at < len && ((unsigned char)text[at] & 0xc0) == 0x80)
-        at++; /* do not start inside a character */
-    while (at < len) {
+    /* Too long: after the head and "..." comes the longest tail that fits, because the end of a
+     * path says most. Start where it would fit if nothing needed escaping, and give up from its
+     * front what the escapes cost. */
+    room = ROOM - head - MARK;
+    at = next_start(text, len, len - head_at > room ? len - room : head_at);
+    for (size_t i = at; i < len; cost += unit)
+        i += escape_unit(text + i, len - i, escaped, &unit);
+    for (; cost > room; cost -= unit)
         at += escape_unit(text + at, len - at, escaped, &unit);
-        memcpy(buffer + used, escaped, unit);
-        used += unit;
-    }
+    memcpy(buffer + head, "...", MARK);
+    for (used = head + MARK; at < len; used += unit)
+        at += escape_unit(text + at, len - at, buffer + used, &unit);
     buffer[used] = '\0';
     return buffer;
 }

@@ -4,6 +4,9 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pinfold_log_fn handler;
@@ -33,5 +36,6 @@ void pf_log(enum pinfold_log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
+    line[pf_utf8_floor(line, strlen(line))] = '\0'; /* a line that was cut ends on a character */
     fn(ctx, level, line);
 }

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's side of the helper program. */
+#include "proc/launcher.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strings.h"
+#include "pf_config.h"
+#include "proc/wire.h"
+
+/* Look in the directory of file. */
+static bool find_beside(const char *file, char *path)
+{
+    const char *slash = strrchr(file, '/');
+
+    return slash &&
+           snprintf(path, PATH_MAX, "%.*s/" PF_HELPER_NAME, (int)(slash - file), file) < PATH_MAX &&
+           access(path, X_OK) == 0;
+}
+
+bool pf_helper_find(char *path)
+{
+    char program[PATH_MAX];
+    Dl_info library;
+    ssize_t len;
+
+    if (dladdr(PF_HELPER_NAME, &library) && library.dli_fname && library.dli_fname[0] == '/' &&
+        find_beside(library.dli_fname, path))
+        return true;
+    len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+    program[len < 0 ? 0 : len] = '\0';
+    return find_beside(program, path) || find_beside(PF_LIBEXECDIR "/", path);
+}
+
+struct birth {
+    const char *path;
+    int socket;
+    sigset_t mask;
+    int sys_errno;
+};
+
+/* Shares the host's memory until it executes. Signals are blocked: no handler of the host runs. */
+static int helper_main(void *arg)
+{
+    struct birth *birth = arg;
+    char *argv[] = { (char[]){ PF_HELPER_NAME }, NULL }, *envp[] = { NULL };
+    int flags = birth->socket == PF_HELPER_FD ? fcntl(PF_HELPER_FD, F_SETFD, 0)
+                                              : dup2(birth->socket, PF_HELPER_FD);
+
+    if (flags >= 0)
+        execve(birth->path, argv, envp);
+    birth->sys_errno = errno;
+    _exit(127);
+}
+
+int pf_helper_start(const char *path, struct pf_helper *ret, struct pinfold_error *err)
+{
+    _Alignas(16) char stack[8192];
+    struct birth birth = { .path = path };
+    int pair[2];
+    sigset_t all;
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return pf_fail_os(err, errno, "create a socket for %s", PF_QUOTE(path));
+    birth.socket = pair[1];
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &birth.mask);
+    /* No exit signal: the host's SIGCHLD handler and wait(2) shall not see this child. */
+    pid = clone(helper_main, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &birth);
+    if (pid < 0)
+        birth.sys_errno = errno;
+    pthread_sigmask(SIG_SETMASK, &birth.mask, NULL);
+    close(pair[1]);
+    *ret = (struct pf_helper){ .socket = pair[0], .pid = pid };
+    if (birth.sys_errno == 0)
+        return 0;
+    pf_helper_stop(ret);
+    return pf_fail_os(err, birth.sys_errno, "start the helper program %s", PF_QUOTE(path));
+}
+
+void pf_helper_stop(struct pf_helper *helper)
+{
+    if (helper->socket >= 0)
+        close(helper->socket);
+    while (helper->pid > 0 && waitpid(helper->pid, NULL, __WALL) < 0 && errno == EINTR) {
+    }
+    *helper = (struct pf_helper){ .socket = -1 };
+}
+
+int pf_sealed_file(const char *name, const struct iovec *parts, int count)
+{
+    _cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return -errno;
+    for (int i = 0; i < count; i++)
+        for (size_t done = 0; done < parts[i].iov_len;) {
+            const char *data = parts[i].iov_base;
+            ssize_t len = write(fd, data + done, parts[i].iov_len - done);
+            if (len < 0 && errno == EINTR)
+                continue;
+            if (len < 0)
+                return -errno;
+            done += (size_t)len;
+        }
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+static size_t pack(const char *const *list, char *at)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; list[i]; i++) {
+        size_t len = strlen(list[i]) + 1;
+        if (at)
+            memcpy(at + total, list[i], len);
+        total += len;
+    }
+    return total;
+}
+
+static int send_request(const struct pf_helper *helper, const struct pf_wire_request *request,
+                        const int *fds, size_t count)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_WIRE_MAX * sizeof(int))] = { 0 };
+    struct iovec iov = { (void *)(uintptr_t)request, sizeof(*request) };
+    struct msghdr message = { .msg_iov = &iov,
+                              .msg_iovlen = 1,
+                              .msg_control = control,
+                              .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+    struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+    ssize_t len;
+
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(part), fds, count * sizeof(int));
+    do
+        len = sendmsg(helper->socket, &message, MSG_NOSIGNAL);
+    while (len < 0 && errno == EINTR);
+    return len < 0 ? -errno : 0;
+}
+
+int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *spec,
+                  struct pinfold_error *err)
+{
+    size_t argv_len = pack(spec->argv, NULL), blob_len = argv_len + pack(spec->envp, NULL);
+    _cleanup_free_ char *text = malloc(blob_len);
+    struct pf_wire_request request = {
+        .deadline = spec->deadline,
+        .blob_len = blob_len,
+        .argc = (uint32_t)pf_strv_count(spec->argv),
+        .envc = (uint32_t)pf_strv_count(spec->envp),
+        .owner = spec->owner,
+        .search = spec->search,
+        .has_cwd = spec->cwd >= 0,
+        .has_script = spec->script >= 0,
+    };
+    int fds[PF_WIRE_MAX] = { spec->control, spec->read_end[0], spec->read_end[1],
+                             spec->write_end[0], spec->write_end[1] };
+    size_t count = PF_WIRE_BLOB;
+    int r;
+
+    if (!text)
+        return pf_fail_nomem(err);
+    pack(spec->argv, text);
+    pack(spec->envp, text + argv_len);
+    _cleanup_close_ int blob =
+            pf_sealed_file("pinfold-request", &(struct iovec){ text, blob_len }, 1);
+    if (blob < 0)
+        return pf_fail_os(err, -blob, "write the command for the helper program");
+    fds[count++] = blob;
+    if (spec->cwd >= 0)
+        fds[count++] = spec->cwd;
+    if (spec->script >= 0)
+        fds[count++] = spec->script;
+    r = send_request(helper, &request, fds, count);
+    if (r == -EPIPE || r == -ECONNRESET)
+        return pf_fail(err, PINFOLD_EBACKEND, "the helper program " PF_HELPER_NAME " is gone");
+    return r < 0 ? pf_fail_os(err, -r, "send a command to the helper program") : 0;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proc/launcher.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+#define SMALL_KIB (32 * 1024) /* a resident set that is cheap to fork */
+
+struct pf_launcher {
+    pthread_mutex_t lock; /* of everything below; held over no wait but the helper's start */
+    pthread_cond_t idle;  /* running has become 0 */
+    struct pf_live *live;
+    size_t running; /* commands that a pf_run() waits for */
+    bool stopped;
+    pid_t owner; /* a fork of the host must not touch what is its parent's */
+    enum pf_launch_mode mode, last_mode;
+    const char *helper_path; /* of a test */
+    struct pf_helper helper;
+};
+
+int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
+{
+    struct pf_launcher *launcher = calloc(1, sizeof(*launcher));
+
+    if (!launcher)
+        return pf_fail_nomem(err);
+    pthread_mutex_init(&launcher->lock, NULL); /* neither can fail with default attributes */
+    pthread_cond_init(&launcher->idle, NULL);
+    launcher->owner = getpid();
+    launcher->helper.socket = -1;
+    *ret = launcher;
+    return 0;
+}
+
+void pf_launcher_force(struct pf_launcher *launcher, enum pf_launch_mode mode, const char *helper)
+{
+    launcher->mode = mode;
+    launcher->helper_path = helper;
+}
+
+enum pf_launch_mode pf_launcher_last_mode(const struct pf_launcher *launcher)
+{
+    return launcher->last_mode;
+}
+
+pid_t pf_launcher_helper(const struct pf_launcher *launcher)
+{
+    return launcher->helper.pid;
+}
+
+/* A fork without fork(3): no handlers of the host run in it, and without an exit signal neither its
+ * SIGCHLD handler nor its wait(2) learns of the child. Signals are blocked, so that no handler of
+ * the host ever runs there. Returns the pid or -errno. */
+static pid_t fork_supervisor(const struct pf_super_spec *spec)
+{
+    sigset_t all, old;
+    pid_t pid;
+    int saved;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pid = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
+    if (pid == 0)
+        pf_supervise(spec);
+    saved = errno;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return pid < 0 ? -saved : pid;
+}
+
+static bool is_small(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_SELF, &usage) < 0 || usage.ru_maxrss < SMALL_KIB;
+}
+
+/* Under the lock. Whether a helper should be asked, in which case one runs. */
+static int want_helper(struct pf_launcher *launcher, bool *ret, struct pinfold_error *err)
+{
+    char path[PATH_MAX];
+    const char *helper = launcher->helper_path;
+
+    *ret = launcher->mode == PF_LAUNCH_HELPER || (launcher->mode == PF_LAUNCH_AUTO && !is_small());
+    if (!*ret || launcher->helper.socket >= 0)
+        return 0;
+    if (!helper && !pf_helper_find(path)) {
+        *ret = false; /* slower, but works */
+        return 0;
+    }
+    return pf_helper_start(helper ? helper : path, &launcher->helper, err);
+}
+
+/* Under the lock. */
+static int launch(struct pf_launcher *launcher, const struct pf_super_spec *spec, pid_t *ret_pid,
+                  struct pinfold_error *err)
+{
+    bool by_helper;
+    int r;
+
+    *ret_pid = 0;
+    for (int attempt = 0;; attempt++) {
+        r = want_helper(launcher, &by_helper, err);
+        if (r < 0 || !by_helper)
+            break;
+        launcher->last_mode = PF_LAUNCH_HELPER;
+        r = pf_helper_ask(&launcher->helper, spec, err);
+        if (r != -PINFOLD_EBACKEND || attempt > 0)
+            return r;
+        pf_helper_stop(&launcher->helper); /* it was killed while idle: try a new one */
+    }
+    if (r < 0)
+        return r;
+    launcher->last_mode = PF_LAUNCH_DIRECT;
+    *ret_pid = fork_supervisor(spec);
+    return *ret_pid < 0 ? pf_fail_os(err, -*ret_pid, "fork a supervisor for the command") : 0;
+}
+
+/* The supervisor has said its last word, or is about to. */
+static void bury(struct pf_live *live)
+{
+    if (live->control >= 0)
+        close(live->control);
+    while (live->pid > 0 && waitpid(live->pid, NULL, __WALL) < 0 && errno == EINTR) {
+    }
+    free(live);
+}
+
+/* Whether a supervisor has ended; drops what it says meanwhile. */
+static bool has_ended(struct pf_live *live)
+{
+    struct pf_super_message message;
+    ssize_t len;
+
+    if (live->control < 0) {
+        if (waitpid(live->pid, NULL, __WALL | WNOHANG) == 0)
+            return false;
+        live->pid = 0;
+        return true;
+    }
+    do
+        len = recv(live->control, &message, sizeof(message), MSG_DONTWAIT);
+    while (len > 0 || (len < 0 && errno == EINTR));
+    return len == 0 || errno != EAGAIN;
+}
+
+/* Under the lock: forget commands whose last process is gone. */
+static void sweep(struct pf_launcher *launcher)
+{
+    for (struct pf_live **at = &launcher->live; *at;) {
+        struct pf_live *live = *at;
+        if (live->called || !has_ended(live)) {
+            at = &live->next;
+            continue;
+        }
+        *at = live->next;
+        bury(live);
+    }
+}
+
+int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
+                      struct pf_live **ret, struct pinfold_error *err)
+{
+    _cleanup_free_ struct pf_live *live = calloc(1, sizeof(*live));
+    int pair[2], r;
+
+    if (!live)
+        return pf_fail_nomem(err);
+    spec->owner = getpid();
+    if (spec->owner != launcher->owner)
+        return pf_fail(err, PINFOLD_ESTART,
+                       "process %d is a fork of %d, whose workspace it cannot use: open its own",
+                       spec->owner, launcher->owner);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return pf_fail_os(err, errno, "create a socket for the command");
+    spec->control = pair[1];
+    pthread_mutex_lock(&launcher->lock);
+    sweep(launcher);
+    r = launcher->stopped ? pf_fail(err, PINFOLD_ESTART, "start a command: already stopped")
+                          : launch(launcher, spec, &live->pid, err);
+    if (r == 0) {
+        live->control = pair[0];
+        live->called = true;
+        live->next = launcher->live;
+        launcher->live = live;
+        launcher->running++;
+        *ret = live;
+        TAKE(live);
+    }
+    pthread_mutex_unlock(&launcher->lock);
+    close(pair[1]);
+    if (r < 0)
+        close(pair[0]);
+    return r;
+}
+
+void pf_live_order(const struct pf_live *live, enum pf_super_order order)
+{
+    unsigned char byte = (unsigned char)order;
+
+    (void)!send(live->control, &byte, sizeof(byte), MSG_NOSIGNAL);
+}
+
+/* Under the lock. */
+static void take_out(struct pf_launcher *launcher, const struct pf_live *live)
+{
+    for (struct pf_live **at = &launcher->live; *at; at = &(*at)->next)
+        if (*at == live) {
+            *at = live->next;
+            return;
+        }
+}
+
+void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, bool lingers)
+{
+    pthread_mutex_lock(&launcher->lock);
+    live->called = false;
+    if (!lingers) {
+        /* Its last message came, or this hang-up kills the command. Either way it ends alone:
+         * waiting here for its teardown would only cost time. The next call or the stop reaps. */
+        close(live->control);
+        live->control = -1;
+        if (live->pid == 0) {
+            take_out(launcher, live);
+            free(live);
+        }
+    }
+    if (--launcher->running == 0)
+        pthread_cond_broadcast(&launcher->idle);
+    pthread_mutex_unlock(&launcher->lock);
+}
+
+size_t pf_launcher_count(struct pf_launcher *launcher)
+{
+    size_t count = 0;
+
+    pthread_mutex_lock(&launcher->lock);
+    sweep(launcher);
+    for (const struct pf_live *live = launcher->live; live; live = live->next)
+        count++;
+    pthread_mutex_unlock(&launcher->lock);
+    return count;
+}
+
+static void wait_for_end(struct pf_live *live)
+{
+    struct pollfd hang_up = { live->control, POLLIN, 0 };
+
+    if (live->control < 0)
+        return; /* only to be reaped */
+    while (!has_ended(live))
+        poll(&hang_up, 1, -1);
+}
+
+void pf_launcher_stop(struct pf_launcher *launcher)
+{
+    struct pf_live *left;
+
+    if (launcher->owner != getpid())
+        return;
+    pthread_mutex_lock(&launcher->lock);
+    launcher->stopped = true;
+    for (const struct pf_live *live = launcher->live; live; live = live->next)
+        if (live->control >= 0)
+            pf_live_order(live, PF_ORDER_KILL);
+    while (launcher->running > 0)
+        pthread_cond_wait(&launcher->idle, &launcher->lock);
+    left = TAKE(launcher->live);
+    pf_helper_stop(&launcher->helper);
+    pthread_mutex_unlock(&launcher->lock);
+    while (left) {
+        struct pf_live *live = left;
+        left = live->next;
+        wait_for_end(live);
+        bury(live);
+    }
+}
+
+void pf_launcher_free(struct pf_launcher *launcher)
+{
+    if (!launcher)
+        return;
+    pf_launcher_stop(launcher);
+    /* In a fork of the host: our copies only. */
+    while (launcher->live) {
+        struct pf_live *live = launcher->live;
+        launcher->live = live->next;
+        if (live->control >= 0)
+            close(live->control);
+        free(live);
+    }
+    if (launcher->helper.socket >= 0)
+        close(launcher->helper.socket);
+    pthread_mutex_destroy(&launcher->lock);
+    pthread_cond_destroy(&launcher->idle);
+    free(launcher);
+}

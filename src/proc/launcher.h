@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside proc/: starting supervisors and keeping the table of them. */
+#ifndef PF_PROC_LAUNCHER_H
+#define PF_PROC_LAUNCHER_H
+
+#include "proc/run.h"
+#include "proc/super.h"
+
+#include <sys/uio.h>
+
+/* A command that has, or may have, a supervisor. */
+struct pf_live {
+    int control; /* owner's end of the socket */
+    pid_t pid;   /* of a supervisor that is our own child; 0: the helper's */
+    bool called; /* a pf_run() waits for it and takes it out of the table */
+    struct pf_live *next;
+};
+
+/* Start a supervisor for spec, whose control field is set here. The descriptors in spec stay the
+ * caller's. Returns 0, -PINFOLD_ESTART (stopped), -PINFOLD_EOS, -PINFOLD_EBACKEND or
+ * -PINFOLD_ENOMEM. */
+int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
+                      struct pf_live **ret, struct pinfold_error *err);
+
+/* The call is over. lingers: processes of the command still run, keep it in the table; else the
+ * supervisor ends by itself, or is killed. */
+void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, bool lingers);
+
+/* Send an order; a supervisor that is gone does not mind. */
+void pf_live_order(const struct pf_live *live, enum pf_super_order order);
+
+/* For tests: how supervisors are started, and which helper (NULL: look for it). */
+enum pf_launch_mode {
+    PF_LAUNCH_AUTO,
+    PF_LAUNCH_DIRECT,
+    PF_LAUNCH_HELPER,
+};
+void pf_launcher_force(struct pf_launcher *launcher, enum pf_launch_mode mode, const char *helper);
+enum pf_launch_mode pf_launcher_last_mode(const struct pf_launcher *launcher);
+pid_t pf_launcher_helper(const struct pf_launcher *launcher);
+size_t pf_launcher_count(struct pf_launcher *launcher); /* commands in the table */
+
+/* The helper program: helper.c. */
+struct pf_helper {
+    int socket;
+    pid_t pid;
+};
+
+/* Find the helper: beside the library, beside the program, or where it is installed. path has
+ * PATH_MAX bytes. */
+bool pf_helper_find(char *path);
+/* Start it by a vfork-style clone. Returns 0 or -PINFOLD_EOS. */
+int pf_helper_start(const char *path, struct pf_helper *ret, struct pinfold_error *err);
+/* Ask for a supervisor. Returns 0, -PINFOLD_ENOMEM, -PINFOLD_EOS or -PINFOLD_EBACKEND (the helper
+ * is gone, nothing was started). */
+int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *spec,
+                  struct pinfold_error *err);
+/* Hang up and wait for its end. */
+void pf_helper_stop(struct pf_helper *helper);
+
+/* Bytes in an unnamed, sealed file. Returns a descriptor or -errno. */
+int pf_sealed_file(const char *name, const struct iovec *parts, int count);
+
+#endif

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proc/run.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "proc/capture.h"
+#include "proc/launcher.h"
+
+/* The kernel takes no single argument longer than 32 pages, its NUL included. */
+#define MAX_ARGUMENT ((size_t)128 * 1024)
+
+#define IDLE_NS (200 * PF_NS_PER_MS)  /* silence after which an exited leader's pipes are let go */
+#define DRAIN_NS (2 * PF_NS_PER_SEC)  /* and the most that they are listened to */
+#define GRACE_NS (10 * PF_NS_PER_MS)  /* for processes that are just about to end */
+#define ANSWER_NS (5 * PF_NS_PER_SEC) /* a supervisor that does not answer is stuck */
+
+/* Enough for "sh -c" of most commands; longer ones are copied to the heap. */
+#define SHORT_COMMAND 512
+
+struct prepared {
+    char small[SHORT_COMMAND];
+    char *copy;
+    const char *shell[5];
+    int script;
+};
+
+struct run {
+    const struct pf_run_request *request;
+    struct pf_live *live;
+    struct pf_capture capture;
+    struct pf_super_message exit; /* event is 0 until it came */
+    struct pf_super_message failure;
+    bool gone;     /* no process is left */
+    bool hung_up;  /* nor a supervisor */
+    bool killing;  /* because of error */
+    int result;    /* what the call will return */
+    unsigned left; /* processes that run on, or refused to die */
+    int64_t idle_at, drain_end;
+};
+
+static void cleanup_prepared(struct prepared *prepared)
+{
+    free(prepared->copy);
+    if (prepared->script >= 0)
+        close(prepared->script);
+}
+
+/* Why there is nothing to run, or NULL. */
+static const char *find_nothing_to_run(const struct pf_run_request *request)
+{
+    size_t blank = 0;
+
+    if (request->argv)
+        return request->argv[0] ? NULL : "the argument vector is empty";
+    while (blank < request->command_len && isspace((unsigned char)request->command[blank]))
+        blank++;
+    if (blank == request->command_len)
+        return "the command is empty";
+    return memchr(request->command, '\0', request->command_len) ? "the command holds a NUL byte"
+                                                                : NULL;
+}
+
+static int answer_nothing_to_run(const char *reason, struct pinfold_execute_result *ret,
+                                 struct pinfold_error *err)
+{
+    struct pinfold_execute_result result = { .exit_code = 1 };
+    int len = asprintf(&result.output, "[stderr] pinfold: %s: nothing was run\n", reason);
+
+    if (len < 0)
+        return pf_fail_nomem(err);
+    result.output_len = (size_t)len;
+    result.stderr_text = strdup(result.output + strlen("[stderr] "));
+    if (!result.stderr_text) {
+        free(result.output);
+        return pf_fail_nomem(err);
+    }
+    result.stderr_len = strlen(result.stderr_text);
+    *ret = result;
+    return 0;
+}
+
+/* A command too long for an argument goes into a file that the shell reads as a script with ".": so
+ * $0 is the same as for "sh -c" and stdin stays free. Its first words close the descriptor, on the
+ * first line so that line numbers in messages are right; the shell has opened the file anew. */
+static int prepare_script(const struct pf_run_request *request, struct prepared *prepared,
+                          struct pinfold_error *err)
+{
+    static char head[] = "exec 3<&-; ", tail[] = "\n";
+    struct iovec parts[] = { { head, sizeof(head) - 1 },
+                             { (void *)(uintptr_t)request->command, request->command_len },
+                             { tail, sizeof(tail) - 1 } };
+
+    _Static_assert(PF_SCRIPT_FD == 3, "the script closes the descriptor it comes from");
+    prepared->script = pf_sealed_file("pinfold-command", parts, (int)PF_COUNT(parts));
+    if (prepared->script < 0)
+        return pf_fail_os(err, -prepared->script, "write a command of %zu bytes to memory",
+                          request->command_len);
+    prepared->shell[0] = "sh";
+    prepared->shell[1] = "-c";
+    prepared->shell[2] = ". /proc/self/fd/3";
+    return 0;
+}
+
+static int prepare(const struct pf_run_request *request, struct prepared *prepared,
+                   struct pinfold_error *err)
+{
+    char *text = prepared->small;
+
+    if (request->argv)
+        return 0;
+    if (request->command_len >= MAX_ARGUMENT)
+        return prepare_script(request, prepared, err);
+    if (request->command_len >= sizeof(prepared->small))
+        text = prepared->copy = malloc(request->command_len + 1);
+    if (!text)
+        return pf_fail_nomem(err);
+    memcpy(text, request->command, request->command_len);
+    text[request->command_len] = '\0';
+    prepared->shell[0] = "sh";
+    prepared->shell[1] = "-c";
+    prepared->shell[2] = "--"; /* a command may begin with '-' */
+    prepared->shell[3] = text;
+    return 0;
+}
+
+static int start(struct pf_launcher *launcher, struct run *run, const struct prepared *prepared,
+                 struct pinfold_error *err)
+{
+    static const char *const nothing[] = { NULL };
+    const struct pf_run_request *request = run->request;
+    int out[2], errs[2], r;
+
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return pf_fail_os(err, errno, "create a pipe for the output of the command");
+    if (pipe2(errs, O_CLOEXEC) < 0) {
+        r = pf_fail_os(err, errno, "create a pipe for the errors of the command");
+        close(out[0]);
+        close(out[1]);
+        return r;
+    }
+    struct pf_super_spec spec = {
+        .read_end = { out[0], errs[0] },
+        .write_end = { out[1], errs[1] },
+        .cwd = request->cwd_fd,
+        .script = prepared->script,
+        .deadline =
+                request->timeout_ns == PF_NEVER ? PF_NEVER : pf_clock_deadline(request->timeout_ns),
+        .search = request->argv != NULL,
+        .argv = request->argv ? request->argv : prepared->shell,
+        .envp = request->envp ? request->envp : nothing,
+    };
+    r = pf_launcher_start(launcher, &spec, &run->live, err);
+    close(out[1]);
+    close(errs[1]);
+    run->capture.streams[0].fd = out[0];
+    run->capture.streams[1].fd = errs[0];
+    return r;
+}
+
+/* Remember why the call fails, and end the command. */
+static void give_up(struct run *run, int result)
+{
+    if (run->result == 0)
+        run->result = result;
+    if (!run->killing)
+        pf_live_order(run->live, PF_ORDER_KILL);
+    run->killing = true;
+}
+
+static void hear(struct run *run)
+{
+    struct pf_super_message message;
+    ssize_t len = recv(run->live->control, &message, sizeof(message), MSG_DONTWAIT);
+
+    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (len != (ssize_t)sizeof(message)) {
+        run->hung_up = true;
+        return;
+    }
+    switch ((enum pf_super_event)message.event) {
+    case PF_EVENT_FAILED:
+        run->failure = message;
+        return;
+    case PF_EVENT_EXITED:
+        run->exit = message;
+        run->idle_at = pf_clock_deadline(IDLE_NS);
+        run->drain_end = pf_clock_deadline(DRAIN_NS);
+        break;
+    case PF_EVENT_GONE:
+        run->exit.cause = run->exit.cause ? run->exit.cause : message.cause;
+        break;
+    case PF_EVENT_COUNT:
+        run->left = message.left;
+        return;
+    }
+    run->left = message.left;
+    run->gone = message.left == 0 || message.cause != PF_CAUSE_NONE;
+}
+
+static bool has_open_stream(const struct run *run)
+{
+    return run->capture.streams[0].fd >= 0 || run->capture.streams[1].fd >= 0;
+}
+
+/* Whether there is nothing more to wait for. */
+static bool is_over(const struct run *run, int64_t now)
+{
+    if (run->hung_up && run->exit.event == 0)
+        return true;
+    if (run->exit.event == 0 || (run->killing && !run->gone && !run->hung_up))
+        return false;
+    return !has_open_stream(run) || now >= run->idle_at || now >= run->drain_end;
+}
+
+static int64_t next_wake(const struct run *run)
+{
+    if (run->exit.event == 0 || (run->killing && !run->gone && !run->hung_up))
+        return PF_NEVER;
+    return run->idle_at < run->drain_end ? run->idle_at : run->drain_end;
+}
+
+static void read_stream(struct run *run, struct pf_stream *stream, struct pinfold_error *err)
+{
+    uint64_t before = stream->raw_bytes;
+    int r = pf_capture_read(&run->capture, stream, run->result == 0 ? err : NULL);
+
+    if (r < 0)
+        give_up(run, r);
+    if (r < 0 && r != -PINFOLD_ECANCELLED) { /* no use in trying again */
+        close(stream->fd);
+        stream->fd = -1;
+    }
+    if (run->exit.event != 0 && stream->raw_bytes > before)
+        run->idle_at = pf_clock_deadline(IDLE_NS);
+}
+
+static void collect(struct run *run, struct pinfold_error *err)
+{
+    enum { OUT, ERR, CONTROL, CANCEL, COUNT };
+    struct pf_stream *streams = run->capture.streams;
+
+    while (!is_over(run, run->exit.event == 0 ? 0 : pf_clock_now())) {
+        struct pollfd fds[COUNT] = {
+            [OUT] = { streams[0].fd, POLLIN, 0 },
+            [ERR] = { streams[1].fd, POLLIN, 0 },
+            [CONTROL] = { run->hung_up ? -1 : run->live->control, POLLIN, 0 },
+            [CANCEL] = { run->killing ? -1 : pf_cancel_fd(run->request->cancel), POLLIN, 0 },
+        };
+        if (poll(fds, COUNT, pf_clock_poll_ms(next_wake(run))) <= 0)
+            continue;
+        for (int i = OUT; i <= ERR; i++)
+            if (fds[i].revents)
+                read_stream(run, &streams[i], err);
+        if (fds[CONTROL].revents)
+            hear(run);
+        if (fds[CANCEL].revents && !run->killing)
+            give_up(run, pf_fail(run->result == 0 ? err : NULL, PINFOLD_ECANCELLED,
+                                 "run a command: cancelled"));
+    }
+}
+
+static void listen_until(struct run *run, int64_t deadline, unsigned event)
+{
+    struct pollfd control = { run->live->control, POLLIN, 0 };
+
+    run->left = event == PF_EVENT_COUNT ? UINT_MAX : run->left;
+    while (!run->gone && !run->hung_up && pf_clock_now() < deadline) {
+        if (event == PF_EVENT_COUNT && run->left != UINT_MAX)
+            return;
+        if (poll(&control, 1, pf_clock_poll_ms(deadline)) > 0)
+            hear(run);
+    }
+}
+
+/* The leader is gone and something it started is not. Leave it to the supervisor. */
+static void let_go(struct run *run)
+{
+    if (!has_open_stream(run))
+        listen_until(run, pf_clock_deadline(GRACE_NS), PF_EVENT_GONE);
+    if (run->gone || run->hung_up)
+        return;
+    pf_live_order(run->live, PF_ORDER_DETACH);
+    listen_until(run, pf_clock_deadline(ANSWER_NS), PF_EVENT_COUNT);
+    if (run->gone || run->hung_up || run->left == UINT_MAX)
+        run->left = 0;
+}
+
+static int explain_failure(const struct run *run, struct pinfold_error *err)
+{
+    const struct pf_super_message *failure = &run->failure;
+
+    switch ((enum pf_super_stage)failure->stage) {
+    case PF_STAGE_FORK:
+        return pf_fail_os(err, failure->sys_errno, "fork a process for the command");
+    case PF_STAGE_CWD:
+        return pf_fail_os(err, failure->sys_errno, "enter the command's working directory");
+    case PF_STAGE_STDIO:
+        return pf_fail_os(err, failure->sys_errno, "open /dev/null and the command's output");
+    case PF_STAGE_SETUP:
+        return pf_fail_os(err, failure->sys_errno, "set up the command's supervisor");
+    case PF_STAGE_EXEC:
+        break;
+    }
+    if (failure->sys_errno == E2BIG)
+        return pf_fail_os(err, E2BIG,
+                          "execute the command: an argument or environment entry may have %zu "
+                          "bytes, all of them together %ld",
+                          MAX_ARGUMENT - 1, sysconf(_SC_ARG_MAX));
+    return pf_fail_os(err, failure->sys_errno, "execute the command");
+}
+
+static int exit_code_of(const struct run *run)
+{
+    int status = run->exit.status;
+
+    if (run->exit.cause == PF_CAUSE_DEADLINE)
+        return 124;
+    if (run->exit.cause == PF_CAUSE_KILLED)
+        return 128 + SIGKILL;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static const char *write_notes(const struct run *run, char *notes, size_t size)
+{
+    const char *plural = run->left == 1 ? "" : "es";
+    int used = 0;
+
+    notes[0] = '\0';
+    if (run->exit.cause == PF_CAUSE_DEADLINE)
+        used = snprintf(notes, size, "[timed out after %g s]\n",
+                        (double)run->request->timeout_ns / (double)PF_NS_PER_SEC);
+    else if (run->exit.cause == PF_CAUSE_KILLED)
+        used = snprintf(notes, size, "[killed: the call was %s]\n",
+                        run->result == -PINFOLD_ECANCELLED ? "cancelled" : "stopped");
+    if (run->left > 0 && run->exit.cause != PF_CAUSE_NONE)
+        snprintf(notes + used, size - (size_t)used, "[%u process%s could not be killed]\n",
+                 run->left, plural);
+    else if (run->left > 0)
+        snprintf(notes + used, size - (size_t)used, "[%u background process%s still running]\n",
+                 run->left, plural);
+    return notes;
+}
+
+static int finish(struct run *run, int64_t began, struct pinfold_execute_result *ret,
+                  struct pinfold_error *err)
+{
+    struct pinfold_execute_result result = { 0 };
+    char notes[160];
+    int r;
+
+    if (run->failure.event != 0)
+        return explain_failure(run, err);
+    if (run->exit.event == 0)
+        return pf_fail(err, PINFOLD_EBACKEND,
+                       "run a command: its supervisor died (was it killed from outside?)");
+    if (run->result < 0 && run->result != -PINFOLD_ECANCELLED)
+        return run->result;
+    r = pf_capture_finish(&run->capture, write_notes(run, notes, sizeof(notes)), &result, err);
+    if (r < 0) {
+        pinfold_execute_result_done(&result);
+        return r;
+    }
+    result.exit_code = exit_code_of(run);
+    result.timed_out = run->exit.cause == PF_CAUSE_DEADLINE;
+    result.background = run->left;
+    result.duration_ns = pf_clock_now() - began;
+    *ret = result;
+    return run->result;
+}
+
+int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
+           struct pinfold_execute_result *ret, struct pinfold_error *err)
+{
+    __attribute__((cleanup(cleanup_prepared))) struct prepared prepared;
+    const char *nothing = find_nothing_to_run(request);
+    int64_t began = pf_clock_now();
+    struct run run;
+    int r;
+
+    prepared.script = -1;
+    prepared.copy = NULL;
+    memset(prepared.shell, 0, sizeof(prepared.shell));
+    memset(ret, 0, sizeof(*ret));
+    r = pf_cancel_check(request->cancel, err);
+    if (r < 0)
+        return r;
+    if (nothing)
+        return answer_nothing_to_run(nothing, ret, err);
+    r = prepare(request, &prepared, err);
+    if (r < 0)
+        return r;
+    memset(&run, 0, sizeof(run));
+    run.request = request;
+    pf_capture_init(&run.capture, request);
+    r = start(launcher, &run, &prepared, err);
+    if (r == 0) {
+        collect(&run, err);
+        if (run.exit.event != 0 && !run.gone && !run.hung_up)
+            let_go(&run);
+        pf_launcher_release(launcher, run.live, run.left > 0 && !run.gone && !run.hung_up);
+        r = finish(&run, began, ret, err);
+    }
+    pf_capture_done(&run.capture);
+    return r;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside proc/: writing what pinfold_spool_read() reads. */
+#ifndef PF_PROC_SPOOL_H
+#define PF_PROC_SPOOL_H
+
+#include <pinfold/result.h>
+
+/* Two unnamed files, in $TMPDIR or /tmp, that take limit bytes together. */
+int pf_spool_new(uint64_t limit, struct pinfold_spool **ret, struct pinfold_error *err);
+
+/* Append. Keeps what fits; after a failure, which pf_spool_errno() tells, nothing more. */
+void pf_spool_write(struct pinfold_spool *spool, enum pinfold_stream stream, const char *data,
+                    size_t len);
+
+/* Whether more can be kept. */
+bool pf_spool_wants(const struct pinfold_spool *spool);
+
+/* errno of the write that failed, or 0. */
+int pf_spool_errno(const struct pinfold_spool *spool);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor of one command: what it is told, and what it says. It runs either as a raw clone
+ * of the host process, where every other thread may hold any lock, or as a fork of the helper
+ * program; so everything behind this header is async-signal-safe, allocates nothing, and needs
+ * nothing of the library.
+ *
+ * Owner and supervisor talk over a SOCK_SEQPACKET pair. The owner sends orders, one byte each; the
+ * supervisor sends struct pf_super_message. The last one is EXITED with left == 0, or GONE; then it
+ * exits.
+ */
+#ifndef PF_PROC_SUPER_H
+#define PF_PROC_SUPER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PF_SCRIPT_FD 3 /* where a leader finds a command too long for an argument */
+
+struct pf_super_spec {
+    int control;      /* the supervisor's end of the socket */
+    int read_end[2];  /* of the pipes for stdout and stderr: drained once nobody else reads */
+    int write_end[2]; /* likewise: the leader's descriptors 1 and 2 */
+    int cwd;          /* the leader's working directory; -1: the supervisor's */
+    int script;       /* becomes the leader's PF_SCRIPT_FD; -1: none */
+    pid_t owner;      /* whose death ends the command */
+    int64_t deadline; /* CLOCK_MONOTONIC in ns, or PF_NEVER */
+    bool search;      /* look argv[0] up in the command's PATH; else run /bin/sh */
+    const char *const *argv;
+    const char *const *envp;
+};
+
+enum pf_super_order {
+    PF_ORDER_KILL = 1, /* kill everything, and say when it is gone */
+    PF_ORDER_DETACH,   /* nobody reads the pipes any more: drain them, and say COUNT */
+};
+
+enum pf_super_event {
+    PF_EVENT_FAILED = 1, /* the leader could not be started: sys_errno, stage; EXITED may follow */
+    PF_EVENT_EXITED,     /* the leader is gone: status, cause, left */
+    PF_EVENT_GONE,       /* after EXITED with left > 0: now everything is gone, or, with left > 0,
+                            refuses to die */
+    PF_EVENT_COUNT,      /* the answer to DETACH: left */
+};
+
+enum pf_super_cause {
+    PF_CAUSE_NONE, /* it ended by itself */
+    PF_CAUSE_DEADLINE,
+    PF_CAUSE_KILLED, /* by order, or because the owner is gone */
+};
+
+enum pf_super_stage {
+    PF_STAGE_FORK,
+    PF_STAGE_CWD,
+    PF_STAGE_STDIO,
+    PF_STAGE_EXEC,
+    PF_STAGE_SETUP,
+};
+
+struct pf_super_message {
+    uint32_t event;
+    uint32_t cause;
+    int32_t status; /* as wait(2) gives it */
+    uint32_t left;  /* descendants alive; in EXITED only whether there are any, unless killed */
+    int32_t sys_errno;
+    uint32_t stage;
+};
+
+/* Be the supervisor. All signals must be blocked. Never returns. */
+void pf_supervise(const struct pf_super_spec *spec) __attribute__((noreturn));
+
+/* Tell the owner that the leader could not be started. */
+void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage);
+
+/* Start the leader by a vfork-style clone. Returns its process id or -errno. What fails after the
+ * clone is sent to the control socket by the child. */
+pid_t pf_leader_start(const struct pf_super_spec *spec);
+
+/* List the children of this process, which has one thread; with deep set all descendants that can
+ * be seen. Returns how many were stored in pids. */
+size_t pf_children(pid_t *pids, size_t max, bool deep);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a supervisor: start the leader, wait for its end, the deadline, an order or the end
+ * of the owner; see that nothing outlives what it should not. Being a child subreaper it is the
+ * parent of every descendant whose own parent is gone, so "no children left" means "all gone".
+ */
+#include "proc/super.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#define TERM_GRACE_NS (500 * PF_NS_PER_MS) /* between SIGTERM and SIGKILL */
+#define KILL_LIMIT_NS (5 * PF_NS_PER_SEC)  /* then we say that something refuses to die */
+
+enum phase {
+    RUNNING,     /* the leader lives */
+    LINGERING,   /* it exited, descendants live */
+    TERMINATING, /* SIGTERM is out */
+    KILLING,
+};
+
+struct super {
+    const struct pf_super_spec *spec;
+    enum phase phase;
+    enum pf_super_cause cause;
+    pid_t leader;
+    int status;
+    bool leader_gone, exit_told, childless;
+    int64_t wake;    /* when the present phase ends */
+    unsigned rounds; /* of killing */
+    int control, signals, owner, null;
+    int drain[2];
+};
+
+static void tell(const struct super *super, struct pf_super_message message)
+{
+    /* A lost owner is noticed elsewhere. */
+    (void)!send(super->control, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage)
+{
+    struct pf_super_message message = { .event = PF_EVENT_FAILED,
+                                        .sys_errno = sys_errno,
+                                        .stage = stage };
+
+    (void)!send(control, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+static void close_span(unsigned first, unsigned last)
+{
+    struct rlimit limit;
+
+    if (first > last || close_range(first, last, 0) == 0)
+        return;
+    /* Before Linux 5.9. */
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > 1 << 20)
+        limit.rlim_cur = 1 << 20;
+    for (unsigned fd = first; fd <= last && fd < limit.rlim_cur; fd++)
+        close((int)fd);
+}
+
+/* Close every descriptor but the listed ones; the list is sorted in place. */
+static void close_others(int *keep, size_t count)
+{
+    unsigned next = 0;
+
+    for (size_t i = 1; i < count; i++)
+        for (size_t j = i; j > 0 && keep[j - 1] > keep[j]; j--) {
+            int t = keep[j];
+            keep[j] = keep[j - 1];
+            keep[j - 1] = t;
+        }
+    for (size_t i = 0; i < count; i++) {
+        if (keep[i] < 0)
+            continue;
+        if ((unsigned)keep[i] > next)
+            close_span(next, (unsigned)keep[i] - 1);
+        next = (unsigned)keep[i] + 1;
+    }
+    close_span(next, ~0U);
+}
+
+/* Own only what we need, and nothing where the leader's stdio (and script) will be: hosts may have
+ * closed their own descriptors 0 to 2. */
+static bool set_descriptors(struct pf_super_spec *spec)
+{
+    int *slots[] = { &spec->control,      &spec->read_end[0],  &spec->read_end[1],
+                     &spec->write_end[0], &spec->write_end[1], &spec->cwd,
+                     &spec->script };
+    int reserved = spec->script >= 0 ? PF_SCRIPT_FD : STDERR_FILENO;
+    int keep[PF_COUNT(slots)];
+
+    for (size_t i = 0; i < PF_COUNT(slots); i++) {
+        if (*slots[i] >= 0 && *slots[i] <= reserved) {
+            int moved = fcntl(*slots[i], F_DUPFD_CLOEXEC, reserved + 1);
+            if (moved < 0)
+                return false;
+            *slots[i] = moved;
+        }
+        keep[i] = *slots[i];
+    }
+    close_others(keep, PF_COUNT(keep));
+    return true;
+}
+
+static void signal_all(int sig, bool deep)
+{
+    static pid_t pids[4096]; /* a process of its own, one thread */
+    size_t count = pf_children(pids, PF_COUNT(pids), deep);
+    pid_t own = getpgrp();
+
+    for (size_t i = 0; i < count; i++) {
+        /* Only descendants can be in the group of a descendant, since each leader has a session of
+         * its own; and a whole group cannot run away from a signal by forking. */
+        pid_t group = getpgid(pids[i]);
+        if (group > 1 && group != own)
+            kill(-group, sig);
+        kill(pids[i], sig);
+    }
+}
+
+static void begin_termination(struct super *super, enum pf_super_cause cause)
+{
+    if (super->phase >= TERMINATING)
+        return;
+    super->cause = cause;
+    if (super->leader_gone) {
+        signal_all(SIGTERM, true);
+    } else { /* not reaped, so that the number is still its own */
+        kill(-super->leader, SIGTERM);
+        kill(-super->leader, SIGCONT); /* a stopped process does not see SIGTERM */
+    }
+    super->phase = TERMINATING;
+    super->wake = pf_clock_deadline(TERM_GRACE_NS);
+}
+
+/* One round of SIGKILL. Children cannot be mistaken, as only we reap them. Deeper descendants could
+ * in theory be gone and their numbers in use again, so they are aimed at only when round after
+ * round brings up new ones. */
+static void kill_round(struct super *super)
+{
+    enum { PATIENCE = 16 };
+
+    if (!super->leader_gone)
+        kill(-super->leader, SIGKILL);
+    signal_all(SIGKILL, super->rounds++ >= PATIENCE);
+}
+
+static void reap(struct super *super)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        if (pid == super->leader) {
+            super->leader_gone = true;
+            super->status = status;
+        }
+    super->childless = pid < 0 && errno == ECHILD;
+}
+
+static unsigned count_descendants(void)
+{
+    static pid_t pids[4096];
+
+    return (unsigned)pf_children(pids, PF_COUNT(pids), true);
+}
+
+static void finish(struct super *super, unsigned left) __attribute__((noreturn));
+static void finish(struct super *super, unsigned left)
+{
+    tell(super,
+         (struct pf_super_message){ .event = super->exit_told ? PF_EVENT_GONE : PF_EVENT_EXITED,
+                                    .cause = super->cause,
+                                    .status = super->leader_gone ? super->status : SIGKILL,
+                                    .left = left });
+    _exit(0);
+}
+
+/* After every wait: what do the children that are left mean? */
+static void look_around(struct super *super, int64_t now)
+{
+    reap(super);
+    if (super->childless)
+        finish(super, 0);
+    if (super->phase == RUNNING && super->leader_gone) {
+        super->phase = LINGERING;
+        super->exit_told = true;
+        super->wake = PF_NEVER;
+        tell(super, (struct pf_super_message){
+                            .event = PF_EVENT_EXITED, .status = super->status, .left = 1 });
+    }
+    if (super->phase == RUNNING && now >= super->wake)
+        begin_termination(super, PF_CAUSE_DEADLINE);
+    if (super->phase == TERMINATING &&
+        (now >= super->wake ||
+         (!super->exit_told && super->leader_gone && kill(-super->leader, 0) < 0))) {
+        super->phase = KILLING;
+        super->wake = pf_clock_deadline(KILL_LIMIT_NS);
+    }
+    if (super->phase == KILLING) {
+        if (now >= super->wake)
+            finish(super, count_descendants());
+        kill_round(super);
+    }
+}
+
+static void obey(struct super *super)
+{
+    unsigned char order = 0;
+    ssize_t len = recv(super->control, &order, sizeof(order), MSG_DONTWAIT);
+
+    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (len <= 0) { /* the owner is gone */
+        begin_termination(super, PF_CAUSE_KILLED);
+        close(super->control);
+        super->control = -1;
+    } else if (order == PF_ORDER_KILL) {
+        begin_termination(super, PF_CAUSE_KILLED);
+    } else if (order == PF_ORDER_DETACH) {
+        super->drain[0] = super->spec->read_end[0];
+        super->drain[1] = super->spec->read_end[1];
+        super->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        tell(super,
+             (struct pf_super_message){ .event = PF_EVENT_COUNT, .left = count_descendants() });
+    }
+}
+
+/* A background process must be able to write for as long as it lives. */
+static void drain(struct super *super, int *fd)
+{
+    char scrap[4096];
+    ssize_t len = -1;
+
+    if (super->null >= 0)
+        len = splice(*fd, NULL, super->null, NULL, 1 << 20, SPLICE_F_NONBLOCK);
+    if (len < 0 && errno != EAGAIN && errno != EINTR)
+        len = read(*fd, scrap, sizeof(scrap));
+    if (len == 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+static void wait_for_something(struct super *super)
+{
+    enum { CONTROL, SIGNALS, OWNER, DRAIN, COUNT = DRAIN + 2 };
+    struct pollfd fds[COUNT] = {
+        [CONTROL] = { super->control, POLLIN, 0 },    [SIGNALS] = { super->signals, POLLIN, 0 },
+        [OWNER] = { super->owner, POLLIN, 0 },        [DRAIN] = { super->drain[0], POLLIN, 0 },
+        [DRAIN + 1] = { super->drain[1], POLLIN, 0 },
+    };
+    int timeout = pf_clock_poll_ms(super->wake);
+    struct signalfd_siginfo info;
+
+    if (super->phase == KILLING) /* what was reparented to us sends no signal before it dies */
+        timeout = super->rounds < 4 ? 1 : 10;
+    if (poll(fds, COUNT, timeout) <= 0)
+        return;
+    if (fds[SIGNALS].revents)
+        (void)!read(super->signals, &info, sizeof(info));
+    if (fds[CONTROL].revents)
+        obey(super);
+    if (fds[OWNER].revents) {
+        begin_termination(super, PF_CAUSE_KILLED);
+        close(super->owner);
+        super->owner = -1;
+    }
+    for (int i = 0; i < 2; i++)
+        if (fds[DRAIN + i].revents)
+            drain(super, &super->drain[i]);
+}
+
+/* What must stand before the leader starts. */
+static bool set_up(struct super *super, struct pf_super_spec *spec)
+{
+    struct sigaction fresh = { .sa_handler = SIG_DFL };
+    sigset_t child;
+
+    sigaction(SIGCHLD, &fresh, NULL); /* ignored, it would reap behind our back */
+    setsid();
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || !set_descriptors(spec))
+        return false;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    super->signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (super->signals < 0)
+        return false;
+    /* Keep descriptors 0 to 2 free for the leader's. */
+    if (super->signals <= STDERR_FILENO) {
+        int moved = fcntl(super->signals, F_DUPFD_CLOEXEC, PF_SCRIPT_FD + 1);
+        if (moved < 0)
+            return false;
+        close(super->signals);
+        super->signals = moved;
+    }
+    super->control = spec->control;
+    return true;
+}
+
+void pf_supervise(const struct pf_super_spec *given)
+{
+    struct pf_super_spec spec = *given;
+    struct super super = {
+        .spec = &spec, .wake = spec.deadline, .owner = -1, .null = -1, .drain = { -1, -1 }
+    };
+
+    if (!set_up(&super, &spec)) {
+        pf_super_fail(spec.control, errno, PF_STAGE_SETUP);
+        _exit(1);
+    }
+    super.leader = pf_leader_start(&spec);
+    if (super.leader < 0) {
+        pf_super_fail(spec.control, -super.leader, PF_STAGE_FORK);
+        _exit(1);
+    }
+    close(spec.write_end[0]);
+    close(spec.write_end[1]);
+    if (spec.cwd >= 0)
+        close(spec.cwd);
+    if (spec.script >= 0)
+        close(spec.script);
+    prctl(PR_SET_NAME, "pinfold-super", 0, 0, 0);
+    /* The socket hangs up when the owner is gone, unless a fork of it still holds the other end. */
+    super.owner = (int)syscall(SYS_pidfd_open, spec.owner, 0);
+    while (true) {
+        wait_for_something(&super);
+        look_around(&super, pf_clock_now());
+    }
+}

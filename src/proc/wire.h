@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a launcher asks the helper program for a supervisor: one SOCK_SEQPACKET datagram with a
+ * struct pf_wire_request and descriptors. The vectors, which may be megabytes, are in a sealed
+ * memfd, as NUL-terminated strings one after the other.
+ */
+#ifndef PF_PROC_WIRE_H
+#define PF_PROC_WIRE_H
+
+#include "proc/super.h"
+
+#define PF_HELPER_NAME "pinfold-launch"
+#define PF_HELPER_FD 3 /* where the helper finds its socket */
+
+struct pf_wire_request {
+    int64_t deadline;
+    uint64_t blob_len;
+    uint32_t argc, envc;
+    int32_t owner;
+    uint8_t search, has_cwd, has_script;
+};
+
+/* The descriptors in the order in which they travel; the last two are optional. */
+enum pf_wire_fd {
+    PF_WIRE_CONTROL,
+    PF_WIRE_READ, /* two */
+    PF_WIRE_WRITE = PF_WIRE_READ + 2,
+    PF_WIRE_BLOB = PF_WIRE_WRITE + 2,
+    PF_WIRE_OPTIONAL,
+    PF_WIRE_MAX = PF_WIRE_OPTIONAL + 2,
+};
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include <cmocka.h>
+
+#include "base/cancel.h"
+
+static bool readable(int fd, int timeout_ms)
+{
+    struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+    return poll(&pfd, 1, timeout_ms) == 1 && (pfd.revents & POLLIN);
+}
+
+static void a_token_fires_once_and_stays_fired(void **state)
+{
+    struct pinfold_cancel *cancel = NULL;
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(pinfold_cancel_new(&cancel, &err), 0);
+    assert_false(pinfold_cancel_fired(cancel));
+    assert_false(readable(pf_cancel_fd(cancel), 0));
+    assert_int_equal(pf_cancel_check(cancel, &err), 0);
+    assert_int_equal(err.code, 0);
+    for (int i = 0; i < 3; i++) {
+        pinfold_cancel_fire(cancel);
+        assert_true(pinfold_cancel_fired(cancel));
+        assert_true(readable(pf_cancel_fd(cancel), 0));
+        assert_int_equal(pf_cancel_check(cancel, &err), -PINFOLD_ECANCELLED);
+        assert_int_equal(err.code, PINFOLD_ECANCELLED);
+        assert_true(err.msg[0] != '\0');
+    }
+    pinfold_cancel_free(cancel);
+}
+
+static void no_token_means_never_cancelled(void **state)
+{
+    (void)state;
+    pinfold_cancel_fire(NULL);
+    assert_false(pinfold_cancel_fired(NULL));
+    assert_int_equal(pf_cancel_fd(NULL), -1);
+    assert_int_equal(pf_cancel_check(NULL, NULL), 0);
+    pinfold_cancel_free(NULL);
+}
+
+static void *fire(void *cancel)
+{
+    pinfold_cancel_fire(cancel);
+    return NULL;
+}
+
+static void firing_wakes_a_waiting_thread(void **state)
+{
+    struct pinfold_cancel *cancel = NULL;
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pinfold_cancel_new(&cancel, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, fire, cancel), 0);
+    assert_true(readable(pf_cancel_fd(cancel), 30000));
+    assert_true(pinfold_cancel_fired(cancel));
+    pthread_join(thread, NULL);
+    pinfold_cancel_free(cancel);
+}
+
+static void the_descriptor_is_not_inherited(void **state)
+{
+    struct pinfold_cancel *cancel = NULL;
+
+    (void)state;
+    assert_int_equal(pinfold_cancel_new(&cancel, NULL), 0);
+    assert_true(fcntl(pf_cancel_fd(cancel), F_GETFD) & FD_CLOEXEC);
+    pinfold_cancel_free(cancel);
+    assert_int_equal(fcntl(0, F_GETFD) & FD_CLOEXEC, 0); /* the check can fail */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_fires_once_and_stays_fired),
+        cmocka_unit_test(no_token_means_never_cancelled),
+        cmocka_unit_test(firing_wakes_a_waiting_thread),
+        cmocka_unit_test(the_descriptor_is_not_inherited),
+    };
+
+    return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);
+}
