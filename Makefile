@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door: it installs what is missing (Debian), and calls meson and the scripts in tools/.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD := build
+
+.PHONY: help run build test bench install clean fmt deps-build deps-test
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: build ## build, and run the example: seed a project, test it, change it, bring it home
+	@examples/run.sh $(BUILD)/pinfold
+
+build: deps-build ## leave build/pinfold and build/libpinfold.so
+	@test -f $(BUILD)/build.ninja || meson setup -Dtests=false $(BUILD)
+	@ninja -C $(BUILD)
+
+test: deps-test ## build with gcc, clang, sanitizers and valgrind, and run every test and gate
+	@tools/run-tests
+
+bench: build ## measure against cp, cat and sh, and write bench/results.md
+	@bench/run
+
+install: build ## install library, headers, pkg-config file and command: PREFIX=/usr/local DESTDIR=
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
+	@test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || ldconfig
+
+clean: ## remove what was built
+	@rm -rf build build-*
+
+fmt: deps-test ## format every C file
+	@find include src tests examples bench fuzz -name '*.[ch]' 2>/dev/null | xargs clang-format-14 -i
+
+deps-build:
+	@tools/deps build
+
+deps-test:
+	@tools/deps test
