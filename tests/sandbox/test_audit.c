@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "sandbox/audit.h"
+#include "tempdir.h"
 
 static void an_event_is_one_json_object_without_what_does_not_apply(void **unused)
 {
@@ -65,7 +66,7 @@ static void the_operation_is_guessed_from_the_first_word(void **unused)
 
 static void the_file_sink_appends_lines_that_nobody_else_reads(void **unused)
 {
-    char dir[] = "/tmp/pinfold-audit-XXXXXX", path[64], text[1024] = "";
+    char dir[128], path[192], text[1024] = "";
     struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.move_file");
     struct pinfold_audit_file *file = NULL;
     struct pinfold_audit_sink sink;
@@ -73,7 +74,7 @@ static void the_file_sink_appends_lines_that_nobody_else_reads(void **unused)
     int fd;
 
     (void)unused;
-    assert_non_null(mkdtemp(dir));
+    assert_non_null(test_tempdir("pinfold-audit", dir, sizeof(dir)));
     snprintf(path, sizeof(path), "%s/log", dir);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pinfold_audit_file_open(path, &file, NULL), 0);
@@ -114,12 +115,12 @@ static void a_sink_that_cannot_write_says_so_at_the_end(void **unused)
 
 static void a_link_is_not_followed_to_an_audit_file(void **unused)
 {
-    char dir[] = "/tmp/pinfold-audit-XXXXXX", path[64];
+    char dir[128], path[192];
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_audit_file *file = NULL;
 
     (void)unused;
-    assert_non_null(mkdtemp(dir));
+    assert_non_null(test_tempdir("pinfold-audit", dir, sizeof(dir)));
     snprintf(path, sizeof(path), "%s/link", dir);
     assert_int_equal(symlink("/tmp", path), 0);
     assert_int_equal(pinfold_audit_file_open(path, &file, &err), -PINFOLD_EOS);
