@@ -18,9 +18,9 @@
 int pf_beneath_open(int root_fd, const char *path, int flags, mode_t mode);
 
 /* Open the parent directory of path; *ret_name points into path at its last component. With
- * make_parents missing directories are created with 0777 & ~umask. Returns a descriptor or
+ * make missing directories are created with 0777 & ~umask. Returns a descriptor or
  * -errno; -EISDIR for the root itself, which has no parent. */
-int pf_beneath_open_parent(int root_fd, const char *path, bool make_parents, const char **ret_name);
+int pf_beneath_open_parent(int root_fd, const char *path, bool make, const char **ret_name);
 
 /* Use the component-wise walk even where openat2 works. For tests. */
 void pf_beneath_force_fallback(bool on);
