@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/box.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/workspace.h"
+
+/* The manager wants an idle limit; nothing here ever asks it to expire sessions. */
+#define TTL_SECONDS 3600.0
+
+static int make_backend(struct pf_box *box, const struct pf_options *options, const char *workspace,
+                        struct pinfold_error *err)
+{
+    struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
+
+    local.workspace_root = workspace;
+    local.timeout_seconds = options->timeout_seconds;
+    local.max_output_bytes = options->max_output_bytes;
+    local.no_inherit_env = options->no_inherit_env;
+    local.env = options->env;
+    return pinfold_local_backend_new(&local, &box->backend, err);
+}
+
+int pf_box_open(struct pf_box *box, const struct pf_options *options, const char *workspace,
+                struct pinfold_error *err)
+{
+    struct pinfold_sandbox_options what = PINFOLD_SANDBOX_OPTIONS_INIT;
+    struct pinfold_sync_policy policy = {
+        .exclude_patterns = options->exclude[0] ? options->exclude : NULL,
+        .sync_include_patterns = options->include[0] ? options->include : NULL,
+    };
+    char id[32];
+    int r = make_backend(box, options, workspace, err);
+
+    if (r < 0)
+        return r;
+    if (options->audit) {
+        r = pinfold_audit_file_open(options->audit, &box->audit, err);
+        if (r < 0)
+            return r;
+        what.audit = pinfold_audit_file_sink(box->audit);
+    }
+    snprintf(id, sizeof(id), "run-%d", (int)getpid());
+    what.workspace_id = id;
+    what.backend = box->backend;
+    what.ttl_seconds = TTL_SECONDS;
+    what.seed_from = options->seed;
+    what.seed_exclude = options->exclude;
+    what.sync_policy = &policy;
+    what.sync_dest = options->sync;
+    what.on_progress = pf_progress_update;
+    what.on_progress_ctx = &box->progress;
+    return pinfold_sandbox_new(&what, &box->sandbox, err);
+}
+
+int pf_box_close(struct pf_box *box, struct pinfold_error *err)
+{
+    int r = box->sandbox ? pinfold_sandbox_stop(box->sandbox, false, NULL, NULL, err) : 0;
+    int audit;
+
+    pinfold_sandbox_free(box->sandbox);
+    pinfold_backend_unref(box->backend);
+    audit = pinfold_audit_file_close(box->audit, r < 0 ? NULL : err);
+    if (box->temporary)
+        pf_workspace_remove(box->temporary);
+    free(box->temporary);
+    memset(box, 0, sizeof(*box));
+    return r < 0 ? r : audit;
+}

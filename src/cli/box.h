@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox as the options describe it, with all that goes with it. */
+#ifndef PF_CLI_BOX_H
+#define PF_CLI_BOX_H
+
+#include <pinfold/pinfold.h>
+
+#include "cli/options.h"
+#include "cli/progress.h"
+
+struct pf_box {
+    struct pinfold_backend *backend;
+    struct pinfold_sandbox *sandbox;
+    struct pinfold_audit_file *audit;
+    struct pf_progress progress;
+    char *temporary; /* a workspace to remove, or NULL */
+};
+
+/* Make the sandbox, not started, in a workspace that exists or is made by start. Returns 0 or a
+ * negative pinfold_code with err filled; pf_box_close() is right in either case. */
+int pf_box_open(struct pf_box *box, const struct pf_options *options, const char *workspace,
+                struct pinfold_error *err);
+
+/* Stop and free everything, and remove a temporary workspace. Returns 0, or a negative
+ * pinfold_code and err when something of the work may be lost (the audit file). */
+int pf_box_close(struct pf_box *box, struct pinfold_error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A subcommand: help, option parsing and dispatch come from this one struct. */
+#ifndef PF_CLI_COMMAND_H
+#define PF_CLI_COMMAND_H
+
+/* Exit statuses of pinfold itself; every other status is the command's own. */
+enum {
+    PF_EXIT_TIMEOUT = 124,
+    PF_EXIT_FAILED = 125, /* pinfold failed, or was called wrongly */
+    PF_EXIT_SIGNAL = 128, /* plus the signal's number */
+};
+
+struct pf_command {
+    const char *name;
+    const char *usage;   /* what follows the name */
+    const char *summary; /* one line, for the list of commands */
+    const char *help;    /* what stands below the options in the command's help; may be NULL */
+    unsigned bit;        /* which options it takes: see options.c */
+    /* argv[0] is the subcommand's name. Returns the exit status. */
+    int (*run)(const struct pf_command *command, int argc, char **argv);
+};
+
+extern const struct pf_command pf_command_run;
+extern const struct pf_command pf_command_plan;
+extern const struct pf_command pf_command_version;
+extern const struct pf_command pf_command_help;
+
+/* All of them, NULL-terminated, in the order of the overview. */
+extern const struct pf_command *const pf_commands[];
+
+const struct pf_command *pf_command_find(const char *name);
+
+/* Print the help of one command. Returns the exit status. */
+int pf_command_show(const struct pf_command *command);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <sys/time.h>
+#include <time.h>
+
+static struct pinfold_cancel *token;
+static volatile sig_atomic_t caught;
+
+static void fire(int number)
+{
+    /* The first one names the exit status; a second changes nothing, so that an impatient
+     * Ctrl-C cannot break the cleanup. */
+    if (!caught)
+        caught = number;
+    pinfold_cancel_fire(token);
+}
+
+static void wake(int number)
+{
+    (void)number;
+}
+
+int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error *err)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    /* No SA_RESTART: a write that blocks on our stdout has to notice. */
+    struct sigaction action = { .sa_handler = fire };
+    struct sigaction old;
+    int r = pinfold_cancel_new(&token, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        /* nohup and "&" in a script ignore signals for their commands: that stays so. */
+        sigaction(numbers[i], &action, &old);
+        if (old.sa_handler == SIG_IGN)
+            sigaction(numbers[i], &old, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    *ret_cancel = token;
+    return 0;
+}
+
+int pf_interrupt_signal(void)
+{
+    return caught;
+}
+
+int64_t pf_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+void pf_interrupt_writes_at(int64_t deadline_ns)
+{
+    struct sigaction action = { .sa_handler = wake };
+    int64_t left_us = (deadline_ns - pf_now_ns()) / 1000;
+    /* The interval covers the moment between a check of the clock and the write. */
+    struct itimerval timer = { .it_interval.tv_usec = 100000 };
+
+    if (left_us < 1)
+        left_us = 1;
+    timer.it_value.tv_sec = left_us / 1000000;
+    timer.it_value.tv_usec = left_us % 1000000;
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}

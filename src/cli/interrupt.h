@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ctrl-C and its like: fire the cancellation token and let the run end in good order. */
+#ifndef PF_CLI_INTERRUPT_H
+#define PF_CLI_INTERRUPT_H
+
+#include <stdint.h>
+
+#include <pinfold/cancel.h>
+
+/* Catch SIGINT, SIGTERM and SIGHUP, unless they were ignored when we started, and ignore SIGPIPE
+ * so that a closed stdout is an error of write(2). Returns 0 or a negative pinfold_code. */
+int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error *err);
+
+/* The signal that fired the token, or 0. */
+int pf_interrupt_signal(void);
+
+/* Have blocked writes return EINTR from deadline_ns (CLOCK_MONOTONIC) on, again and again. */
+void pf_interrupt_writes_at(int64_t deadline_ns);
+
+int64_t pf_now_ns(void);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/say.h"
+
+/* Take a value in. Returns NULL, or what is wrong with it. */
+typedef const char *(*apply_fn)(struct pf_options *options, const char *value);
+
+struct flag {
+    const char *name;
+    const char *argument; /* NULL: takes none; "[=DIR]": optional */
+    const char *help;
+    unsigned commands;
+    char letter;
+    apply_fn apply; /* NULL: help */
+};
+
+static void append(const char **list, const char *value)
+{
+    while (*list)
+        list++;
+    *list = value;
+}
+
+static const char *set_directory(const char **slot, const char *value)
+{
+    if (!*value)
+        return "an empty name; give a directory";
+    *slot = value;
+    return NULL;
+}
+
+static const char *apply_backend(struct pf_options *options, const char *value)
+{
+    (void)options;
+    return strcmp(value, "local") == 0 ? NULL : "no such backend; there is: local";
+}
+
+static const char *apply_seed(struct pf_options *options, const char *value)
+{
+    return set_directory(&options->seed, value);
+}
+
+static const char *apply_sync(struct pf_options *options, const char *value)
+{
+    options->wants_sync = true;
+    return value ? set_directory(&options->sync, value) : NULL;
+}
+
+static const char *apply_workspace(struct pf_options *options, const char *value)
+{
+    return set_directory(&options->workspace, value);
+}
+
+static const char *apply_audit(struct pf_options *options, const char *value)
+{
+    if (!*value)
+        return "an empty name; give a file";
+    options->audit = value;
+    return NULL;
+}
+
+static const char *apply_exclude(struct pf_options *options, const char *value)
+{
+    append(options->exclude, value);
+    return NULL;
+}
+
+static const char *apply_include(struct pf_options *options, const char *value)
+{
+    append(options->include, value);
+    return NULL;
+}
+
+static const char *apply_env(struct pf_options *options, const char *value)
+{
+    const char *equals = strchr(value, '=');
+
+    if (!equals || equals == value)
+        return "not of the form NAME=value";
+    append(options->env, value);
+    return NULL;
+}
+
+static const char *apply_no_inherit_env(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->no_inherit_env = true;
+    return NULL;
+}
+
+static const char *apply_timeout(struct pf_options *options, const char *value)
+{
+    static const char wrong[] = "not a number of seconds greater than 0, such as 2 or 0.5";
+    char *end;
+
+    /* Digits and a point: strtod() alone would also take "nan", "inf" and "0x1p3". */
+    if (!*value || value[strspn(value, "0123456789.")])
+        return wrong;
+    options->timeout_seconds = strtod(value, &end);
+    if (*end || !(options->timeout_seconds > 0))
+        return wrong;
+    return options->timeout_seconds > 1e9 ? "longer than 1000000000 seconds" : NULL;
+}
+
+static const char *apply_max_output(struct pf_options *options, const char *value)
+{
+    static const char wrong[] = "not a number of bytes greater than 0, such as 100000, 64K or 1M";
+    static const char suffixes[] = "KMG";
+    unsigned long long bytes;
+    const char *suffix;
+    char *end;
+
+    if (*value < '0' || *value > '9')
+        return wrong;
+    errno = 0;
+    bytes = strtoull(value, &end, 10);
+    if (errno)
+        return "too large";
+    if (*end) {
+        suffix = strchr(suffixes, *end);
+        if (!suffix || end[1])
+            return wrong;
+        if (__builtin_mul_overflow(bytes, 1ULL << 10 * (suffix - suffixes + 1), &bytes))
+            return "too large";
+    }
+    if (!bytes)
+        return wrong;
+    options->max_output_bytes = bytes;
+    return NULL;
+}
+
+static const char *apply_json(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->json = true;
+    return NULL;
+}
+
+static const char *apply_quiet(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->quiet = true;
+    return NULL;
+}
+
+static const struct flag flags[] = {
+    { "backend", "NAME", "where the command runs: local, the host itself without isolation",
+      PF_FOR_RUN, 0, apply_backend },
+    { "seed", "DIR", "copy DIR into the workspace first", PF_FOR_RUN | PF_FOR_PLAN, 0, apply_seed },
+    { "exclude", "GLOB", "leave out what matches, on the way in and back; repeatable",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_exclude },
+    { "sync", "[=DIR]", "copy results back, to DIR or to the seed", PF_FOR_RUN | PF_FOR_PLAN, 0,
+      apply_sync },
+    { "include", "GLOB", "copy back what matches, instead of the default kinds; repeatable",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_include },
+    { "timeout", "SECONDS", "stop the command after this time (default 120; fractions are fine)",
+      PF_FOR_RUN, 0, apply_timeout },
+    { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
+      PF_FOR_RUN, 0, apply_max_output },
+    { "env", "NAME=VALUE", "set a variable for the command; repeatable", PF_FOR_RUN, 0, apply_env },
+    { "no-inherit-env", NULL, "give the command no variable but those of --env", PF_FOR_RUN, 0,
+      apply_no_inherit_env },
+    { "workspace", "DIR", "work in DIR and keep it (default: a temporary directory)",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_workspace },
+    { "audit", "FILE", "append one JSON line to FILE for everything that is done", PF_FOR_RUN, 0,
+      apply_audit },
+    { "json", NULL, "print one JSON object with all results", PF_FOR_RUN | PF_FOR_PLAN, 0,
+      apply_json },
+    { "quiet", NULL, "no warnings, notes and summaries on stderr", PF_FOR_RUN | PF_FOR_PLAN, 'q',
+      apply_quiet },
+    { "help", NULL, "show this help", ~0U, 'h', NULL },
+};
+
+enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
+
+int pf_usage_error(const struct pf_command *command, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    pf_say("%s: %s; see 'pinfold help %s'", command->name, line, command->name);
+    return PF_EXIT_FAILED;
+}
+
+void pf_options_show(const struct pf_command *command)
+{
+    for (const struct flag *flag = flags; flag < flags + FLAG_COUNT; flag++) {
+        char left[40];
+        if (!(flag->commands & command->bit))
+            continue;
+        snprintf(left, sizeof(left), "%s%s%s%s", flag->name,
+                 flag->argument && flag->argument[0] != '[' ? " " : "",
+                 flag->argument ? flag->argument : "", flag->letter == 'q' ? ", -q" : "");
+        printf("  --%-20s %s\n", left, flag->help);
+    }
+}
+
+/* One allocation for the three lists: none can be longer than argv. */
+static bool make_lists(struct pf_options *options, int argc)
+{
+    size_t each = (size_t)argc + 1;
+    const char **all = calloc(3 * each, sizeof(*all));
+
+    if (!all)
+        return false;
+    options->exclude = all;
+    options->include = all + each;
+    options->env = all + 2 * each;
+    return true;
+}
+
+/* Fill getopt's table from ours; an option's value is its place in flags. */
+static void fill_long_options(const struct pf_command *command, struct option *ret_options)
+{
+    for (int i = 0; i < FLAG_COUNT; i++) {
+        if (!(flags[i].commands & command->bit))
+            continue;
+        *ret_options++ = (struct option){
+            .name = flags[i].name,
+            .has_arg = !flags[i].argument            ? no_argument
+                       : flags[i].argument[0] == '[' ? optional_argument
+                                                     : required_argument,
+            /* Above every character, so that letters stay what they are. */
+            .val = 256 + i,
+        };
+    }
+    *ret_options = (struct option){ 0 };
+}
+
+/* The flag that getopt's answer stands for. */
+static const struct flag *flag_of(const struct pf_command *command, int answer)
+{
+    if (answer >= 256)
+        return &flags[answer - 256];
+    for (const struct flag *flag = flags; flag < flags + FLAG_COUNT; flag++) {
+        if (flag->letter == answer && (flag->commands & command->bit))
+            return flag;
+    }
+    return NULL;
+}
+
+/* Answer one option. Returns false when parsing ends, with *ret_status set. */
+static bool take(const struct pf_command *command, struct pf_options *options, int answer,
+                 const char *written, int *ret_status)
+{
+    const struct flag *flag = flag_of(command, answer);
+    const char *wrong;
+
+    if (answer == ':') {
+        *ret_status = pf_usage_error(command, "%s: a value is missing", written);
+        return false;
+    }
+    if (!flag) {
+        *ret_status = pf_usage_error(command, "%s: no such option", written);
+        return false;
+    }
+    if (!flag->apply) {
+        *ret_status = pf_command_show(command);
+        return false;
+    }
+    wrong = flag->apply(options, optarg);
+    if (wrong) {
+        *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name, optarg, wrong);
+        return false;
+    }
+    return true;
+}
+
+bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
+                      struct pf_options *ret_options, int *ret_status)
+{
+    struct option long_options[FLAG_COUNT + 1];
+    struct pf_options options = { 0 };
+
+    if (!make_lists(&options, argc)) {
+        pf_say("out of memory");
+        *ret_status = PF_EXIT_FAILED;
+        return false;
+    }
+    fill_long_options(command, long_options);
+    opterr = 0;
+    for (;;) {
+        /* "+": what follows the first other word belongs to the command that is run. */
+        int here = optind;
+        int answer = getopt_long(argc, argv, "+:qh", long_options, NULL);
+        if (answer == -1)
+            break;
+        if (!take(command, &options, answer, argv[here], ret_status)) {
+            pf_options_done(&options);
+            return false;
+        }
+    }
+    options.command = argv + optind;
+    pf_say_set_quiet(options.quiet);
+    *ret_options = options;
+    return true;
+}
+
+void pf_options_done(struct pf_options *options)
+{
+    free(options->exclude);
+    options->exclude = options->include = options->env = NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options of all subcommands: one table parses them and prints their help. */
+#ifndef PF_CLI_OPTIONS_H
+#define PF_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/command.h"
+
+/* Who takes an option. */
+enum {
+    PF_FOR_RUN = 1,
+    PF_FOR_PLAN = 2,
+    PF_FOR_OTHERS = 4, /* --help alone */
+};
+
+/* What was asked for. Strings point into argv. */
+struct pf_options {
+    const char *seed;
+    const char *sync; /* NULL with wants_sync: back to the seed */
+    const char *workspace;
+    const char *audit;
+    bool wants_sync, json, quiet, no_inherit_env;
+    double timeout_seconds;  /* 0: not given */
+    size_t max_output_bytes; /* 0: not given */
+    const char **exclude;    /* the lists are NULL-terminated, never NULL, and one allocation */
+    const char **include;
+    const char **env;
+    char **command; /* NULL-terminated; its first is NULL when there is none */
+};
+
+/* Parse argv (argv[0] is the subcommand). Returns true to go on; false when there is nothing more
+ * to do, because help was asked for or something is wrong: then *ret_status is the exit status. */
+bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
+                      struct pf_options *ret_options, int *ret_status);
+
+void pf_options_done(struct pf_options *options);
+
+/* Complain about how a command was called, and say where its help is. Returns the exit status. */
+int pf_usage_error(const struct pf_command *command, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+/* Print the table's part of a command's help. */
+void pf_options_show(const struct pf_command *command);
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pinfold run: seed a workspace, run a command in it, bring the results home. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <pinfold/pinfold.h>
+
+#include "cli/box.h"
+#include "cli/interrupt.h"
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/say.h"
+#include "cli/stream.h"
+#include "cli/workspace.h"
+
+#define DEFAULT_TIMEOUT_SECONDS 120.0
+/* How long the library may take to kill the command at its deadline before a write to a reader
+ * that does not read is given up. */
+#define GRACE_NS 1000000000LL
+
+/* All that one run holds. */
+struct run {
+    const struct pf_command *command;
+    struct pf_options options;
+    struct pf_box box;
+    struct pf_stream out;
+    struct pinfold_cancel *cancel;
+    json_t *report; /* NULL without --json */
+    struct pinfold_execute_result result;
+    bool executed;
+};
+
+/* Tell what failed. A cancelled call is no failure: who fired the token knows. */
+static int failed(struct run *run, const struct pinfold_error *err)
+{
+    if (err->code == PINFOLD_ECANCELLED && pf_interrupt_signal())
+        return PF_EXIT_SIGNAL + pf_interrupt_signal();
+    pf_say("%s", err->msg);
+    if (run->report)
+        pf_json_set(run->report, "error", pf_json_error(err));
+    return PF_EXIT_FAILED;
+}
+
+static int start(struct run *run)
+{
+    __attribute__((cleanup(pinfold_seed_result_done))) struct pinfold_seed_result seed = { 0 };
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    char size[32];
+    int r;
+
+    pf_progress_begin(&run->box.progress, "seeding", run->options.seed && !run->options.quiet);
+    r = pinfold_sandbox_start(run->box.sandbox, &seed, run->cancel, &err);
+    pf_progress_end(&run->box.progress);
+    if (run->report && run->options.seed)
+        pf_json_set(run->report, "seed", pf_json_seed(&seed));
+    if (r < 0) {
+        int status = failed(run, &err);
+        pf_say_list(&seed.errors);
+        return status;
+    }
+    if (run->options.seed)
+        pf_note("seeded %llu files (%s), %zu skipped", (unsigned long long)seed.files_seeded,
+                pf_format_size(seed.bytes_seeded, size), seed.skipped_paths.count);
+    return 0;
+}
+
+/* Why execute was cancelled: by a signal, by our reader going away, or by a reader that slept. */
+static int stopped(struct run *run)
+{
+    if (pf_interrupt_signal())
+        return PF_EXIT_SIGNAL + pf_interrupt_signal();
+    if (run->out.failed == EPIPE)
+        return PF_EXIT_SIGNAL + SIGPIPE;
+    if (run->out.late) {
+        pf_note("the command ran out of time and was stopped");
+        return PF_EXIT_TIMEOUT;
+    }
+    pf_say("write to %s: %s; the command was stopped",
+           run->out.failed_fd == STDERR_FILENO ? "stderr" : "stdout", strerror(run->out.failed));
+    return PF_EXIT_FAILED;
+}
+
+static void note_result(const struct run *run)
+{
+    if (run->result.timed_out)
+        pf_note("the command ran out of time and was stopped; --timeout gives it more");
+    if (run->out.cut || run->result.truncated)
+        pf_note("the output was cut; --max-output lets more of it through");
+    if (run->result.background)
+        pf_note("%u processes that it left in the background are stopped", run->result.background);
+}
+
+static int execute(struct run *run)
+{
+    struct pinfold_execute_options what = PINFOLD_EXECUTE_OPTIONS_INIT;
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    double seconds = run->options.timeout_seconds;
+    int r;
+
+    if (run->options.command[1])
+        what.argv = (const char *const *)run->options.command;
+    else
+        what.command = run->options.command[0];
+    if (!(seconds > 0))
+        seconds = DEFAULT_TIMEOUT_SECONDS;
+    what.timeout_seconds = seconds;
+    if (run->report) {
+        what.max_output_bytes = run->options.max_output_bytes;
+    } else {
+        run->out.cancel = run->cancel;
+        run->out.deadline_ns = pf_now_ns() + (int64_t)(seconds * 1e9) + GRACE_NS;
+        run->out.limit = run->options.max_output_bytes;
+        what.discard_output = true;
+        what.on_output = pf_stream_write;
+        what.on_output_ctx = &run->out;
+    }
+    r = pinfold_sandbox_execute(run->box.sandbox, &what, &run->result, run->cancel, &err);
+    if (run->report && (r == 0 || r == -PINFOLD_ECANCELLED))
+        pf_json_set(run->report, "execute", pf_json_execute(&run->result));
+    if (r == -PINFOLD_ECANCELLED)
+        return stopped(run);
+    if (r < 0)
+        return failed(run, &err);
+    run->executed = true;
+    note_result(run);
+    return run->result.exit_code;
+}
+
+/* Flush. Returns the exit status of the whole, which was status before. */
+static int sync_back(struct run *run, int status)
+{
+    __attribute__((cleanup(pinfold_sync_result_done))) struct pinfold_sync_result sync = { 0 };
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    char size[32];
+    int r;
+
+    pf_progress_begin(&run->box.progress, "syncing", !run->options.quiet);
+    r = pinfold_sandbox_flush(run->box.sandbox, NULL, &sync, run->cancel, &err);
+    pf_progress_end(&run->box.progress);
+    if (run->report)
+        pf_json_set(run->report, "sync", pf_json_sync(&sync));
+    if (r < 0) {
+        status = failed(run, &err);
+    } else if (sync.errors.count) {
+        pf_say("sync: %zu paths could not be copied back; the command itself ended with status %d",
+               sync.errors.count, status);
+        status = PF_EXIT_FAILED;
+    } else {
+        pf_note("synced %llu files (%s)", (unsigned long long)sync.files_synced,
+                pf_format_size(sync.bytes_synced, size));
+    }
+    pf_say_list(&sync.errors);
+    return status;
+}
+
+static int work(struct run *run)
+{
+    int status = start(run);
+
+    if (!status)
+        status = execute(run);
+    if (run->executed && run->options.wants_sync)
+        status = sync_back(run, status);
+    return status;
+}
+
+/* Everything between parsing and the exit status; what it makes is cleaned up in any case. */
+static int run_in_box(struct run *run)
+{
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    const char *workspace = run->options.workspace;
+    int status = 0;
+
+    if (pf_interrupt_catch(&run->cancel, &err) < 0)
+        return failed(run, &err);
+    if (!workspace)
+        workspace = run->box.temporary = pf_workspace_make();
+    if (!workspace)
+        return PF_EXIT_FAILED;
+    if (pf_box_open(&run->box, &run->options, workspace, &err) < 0)
+        status = failed(run, &err);
+    if (!status)
+        status = work(run);
+    if (pf_box_close(&run->box, &err) < 0)
+        status = failed(run, &err);
+    return status;
+}
+
+static int run_command(const struct pf_command *command, int argc, char **argv)
+{
+    struct run run = { .command = command };
+    int status;
+
+    if (!pf_options_parse(command, argc, argv, &run.options, &status))
+        return status;
+    if (!run.options.command[0])
+        status = pf_usage_error(command, "no command to run");
+    else if (run.options.wants_sync && !run.options.sync && !run.options.seed)
+        status = pf_usage_error(command, "--sync without --seed has nowhere to go: name a "
+                                         "directory, --sync=DIR");
+    else {
+        pinfold_log_set_handler(pf_say_log, NULL);
+        run.report = run.options.json ? json_object() : NULL;
+        status = run_in_box(&run);
+        if (run.report && pf_json_print(run.report) < 0)
+            status = PF_EXIT_FAILED;
+        pinfold_execute_result_done(&run.result);
+        pinfold_cancel_free(run.cancel);
+    }
+    pf_options_done(&run.options);
+    return status;
+}
+
+const struct pf_command pf_command_run = {
+    .name = "run",
+    .usage = "[OPTION]... [--] COMMAND...",
+    .summary = "run a command in a workspace, and bring the results back",
+    .help = "One COMMAND is a line for /bin/sh; several are a program and its arguments.\n"
+            "\n"
+            "A workspace that --workspace names is kept; without it there is a temporary one\n"
+            "under $TMPDIR or /tmp, removed at the end in every case. --sync copies back what\n"
+            "the --include patterns match: by default src/**, tests/**, dist/**, build/**, and\n"
+            "*.md, *.py, *.json, *.yaml and *.yml anywhere. Other kinds, *.c or a Makefile say,\n"
+            "stay behind unless included. Nothing is ever deleted at the destination. Left out\n"
+            "both ways: .git, node_modules, __pycache__, .venv, .env, *.pem, credentials.json,\n"
+            "secrets/, and what --exclude adds.\n"
+            "\n"
+            "The exit status is the command's; 124 when it ran out of time, 125 when pinfold\n"
+            "itself failed, 126 or 127 when the command could not be started or was not found,\n"
+            "128+n when signal n ended it, or ended us.\n"
+            "\n"
+            "The local backend does not isolate: the command can do whatever you can do.",
+    .bit = PF_FOR_RUN,
+    .run = run_command,
+};
