@@ -13,6 +13,7 @@
 
 #include "backend/backend.h"
 #include "backend/local_files.h"
+#include "base/cancel.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -72,13 +73,17 @@ static int open_root(struct local *local, bool create, struct pinfold_error *err
     return 0;
 }
 
-/* The root for one operation; give it back with pf_local_root_put(). A root that was deleted is an
+/* Begin an operation: unless it is cancelled already, the root, to give back with
+ * pf_local_root_put(). A root that was deleted is an
  * error on every call, and works again as soon as somebody has made it anew. */
-static int get_root(struct local *local, struct pf_local_root **ret, struct pinfold_error *err)
+static int get_root(struct local *local, struct pf_local_root **ret, struct pinfold_cancel *cancel,
+                    struct pinfold_error *err)
 {
     struct stat st;
-    int r = 0;
+    int r = pf_cancel_check(cancel, err);
 
+    if (r < 0)
+        return r;
     pthread_mutex_lock(&local->lock);
     if (!local->root)
         r = pf_fail(err, PINFOLD_ESTART, "workspace %s is not open",
@@ -163,7 +168,7 @@ static int local_read_file(void *state, const char *path, struct pinfold_bytes *
                            struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    int r = get_root(state, &root, err);
+    int r = get_root(state, &root, cancel, err);
 
     return r < 0 ? r : pf_file_read(root->fd, path, PF_BUF_UNLIMITED, ret_content, cancel, err);
 }
@@ -173,7 +178,7 @@ static int local_write_file(void *state, const char *path, const void *data, siz
                             struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    int r = get_root(state, &root, err);
+    int r = get_root(state, &root, cancel, err);
 
     return r < 0 ? r : pf_file_write(root->fd, path, data, len, exclusive, cancel, err);
 }
@@ -182,7 +187,7 @@ static int local_list_dir(void *state, const char *path, struct pinfold_file_inf
                           struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    int r = get_root(state, &root, err);
+    int r = get_root(state, &root, cancel, err);
 
     return r < 0 ? r : pf_dir_list(root->fd, path, ret_infos, cancel, err);
 }
@@ -191,10 +196,8 @@ static int local_remove_file(void *state, const char *path, struct pinfold_cance
                              struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    int r = pf_cancel_check(cancel, err);
+    int r = get_root(state, &root, cancel, err);
 
-    if (r == 0)
-        r = get_root(state, &root, err);
     return r < 0 ? r : pf_file_remove(root->fd, path, err);
 }
 
@@ -202,10 +205,8 @@ static int local_move_file(void *state, const char *src, const char *dest,
                            struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    int r = pf_cancel_check(cancel, err);
+    int r = get_root(state, &root, cancel, err);
 
-    if (r == 0)
-        r = get_root(state, &root, err);
     return r < 0 ? r : pf_file_move(root->fd, src, dest, err);
 }
 
@@ -214,7 +215,7 @@ static int local_upload_files(void *state, const struct pinfold_upload *files, s
                               struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    int r = get_root(state, &root, err);
+    int r = get_root(state, &root, cancel, err);
 
     return r < 0 ? r : pf_local_upload(root->fd, files, count, overwrite, ret_results, cancel, err);
 }
@@ -224,7 +225,7 @@ static int local_download_files(void *state, const struct pinfold_download *file
                                 struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    int r = get_root(state, &root, err);
+    int r = get_root(state, &root, cancel, err);
 
     return r < 0 ? r
                  : pf_local_download(root->fd, files, count, overwrite, ret_results, cancel, err);
@@ -236,7 +237,7 @@ static int local_seed_workspace(void *state, const struct pinfold_seed_request *
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
     struct local *local = state;
-    int r = get_root(local, &root, err);
+    int r = get_root(local, &root, cancel, err);
 
     return r < 0 ? r : pf_local_seed(root->fd, local->real_root, request, ret_result, cancel, err);
 }
@@ -247,7 +248,7 @@ static int local_sync_artifacts(void *state, const struct pinfold_sync_request *
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
     struct local *local = state;
-    int r = get_root(local, &root, err);
+    int r = get_root(local, &root, cancel, err);
 
     return r < 0 ? r : pf_local_sync(root->fd, local->real_root, request, ret_result, cancel, err);
 }
@@ -334,7 +335,7 @@ static int local_execute(void *state, const struct pinfold_execute_options *opti
     if (r == 0)
         r = pf_env_check(options->env, err);
     if (r == 0)
-        r = get_root(local, &root, err);
+        r = get_root(local, &root, cancel, err);
     if (r == 0)
         r = get_launcher(local, &launcher, err);
     if (r < 0)

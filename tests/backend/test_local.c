@@ -25,11 +25,11 @@ struct fixture {
     struct pinfold_sandbox *sandbox;
 };
 
-static void must_run(const char *format, const char *path)
+static void remove_tree(const char *path)
 {
-    char command[256];
+    char command[512];
 
-    snprintf(command, sizeof(command), format, path);
+    snprintf(command, sizeof(command), "chmod -R u+rwx '%s' && rm -rf '%s'", path, path);
     assert_int_equal(system(command), 0);
 }
 
@@ -65,8 +65,7 @@ static int teardown(void **state)
 
     pinfold_sandbox_free(f->sandbox);
     pinfold_backend_unref(f->backend);
-    must_run("chmod -R u+rwx %s", f->dir);
-    must_run("rm -rf %s", f->dir);
+    remove_tree(f->dir);
     free(f);
     return 0;
 }
@@ -224,7 +223,7 @@ static void a_deleted_root_fails_clearly_and_works_again_when_made_anew(void **s
     struct pinfold_error err = PINFOLD_ERROR_INIT;
 
     open_sandbox(f, &defaults);
-    must_run("rm -rf %s", f->root);
+    remove_tree(f->root);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pinfold_sandbox_write_file(f->sandbox, "a", "x", 1, NULL, &err),
                          -PINFOLD_EOS);
