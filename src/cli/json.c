@@ -152,9 +152,9 @@ int pf_json_print(json_t *object)
         pf_say("print the results: out of memory");
         return -1;
     }
-    failed = pf_write_all(STDOUT_FILENO, text, strlen(text));
+    failed = pf_put(STDOUT_FILENO, text, strlen(text));
     if (!failed)
-        failed = pf_write_all(STDOUT_FILENO, "\n", 1);
+        failed = pf_put(STDOUT_FILENO, "\n", 1);
     free(text);
     if (failed)
         pf_say("write to stdout: %s", strerror(failed));

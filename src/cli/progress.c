@@ -35,13 +35,13 @@ void pf_progress_update(void *ctx, uint64_t files, uint64_t bytes)
     progress->drawn_ns = now;
     len = snprintf(line, sizeof(line), "\rpinfold: %s: %llu files, %s\033[K", progress->what,
                    (unsigned long long)files, pf_format_size(bytes, size));
-    pf_write_all(STDERR_FILENO, line, (size_t)len);
+    pf_put(STDERR_FILENO, line, (size_t)len);
 }
 
 void pf_progress_end(struct pf_progress *progress)
 {
     if (progress->drawn_ns)
-        pf_write_all(STDERR_FILENO, "\r\033[K", 4);
+        pf_put(STDERR_FILENO, "\r\033[K", 4);
     progress->enabled = false;
     progress->drawn_ns = 0;
 }

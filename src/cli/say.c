@@ -16,7 +16,7 @@ void pf_say_set_quiet(bool quiet)
     is_quiet = quiet;
 }
 
-int pf_write_all(int fd, const char *data, size_t len)
+int pf_put(int fd, const char *data, size_t len)
 {
     while (len) {
         ssize_t n = write(fd, data, len);
@@ -102,7 +102,7 @@ static void say(const char *format, va_list args)
     memcpy(safe, prefix, len);
     len += escape(line, false, safe + len);
     safe[len++] = '\n';
-    pf_write_all(STDERR_FILENO, safe, len);
+    pf_put(STDERR_FILENO, safe, len);
 }
 
 void pf_say(const char *format, ...)

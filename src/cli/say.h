@@ -33,6 +33,6 @@ char *pf_printable(const char *text);
 const char *pf_format_size(uint64_t bytes, char *buffer);
 
 /* Write all of it, whatever write(2) does. Returns 0 or the errno. */
-int pf_write_all(int fd, const char *data, size_t len);
+int pf_put(int fd, const char *data, size_t len);
 
 #endif
