@@ -145,7 +145,7 @@ void spec_check_refused(struct spec *s, enum pinfold_code code, int r, const cha
 
 const char *spec_at(struct spec *s, const char *path)
 {
-    static char slots[8][1024];
+    static char slots[8][1200];
     static unsigned next;
     char *slot = slots[next++ % 8];
 
