@@ -24,6 +24,7 @@
 #include "tree/beneath.h"
 #include "tree/copy.h"
 #include "tree/file.h"
+#include "tree/place.h"
 
 enum {
     DEFAULT_TIMEOUT_SECONDS = 120,
@@ -342,7 +343,7 @@ static int local_execute(void *state, const struct pinfold_execute_options *opti
         return r;
     cwd_fd = pf_beneath_open(root->fd, cwd, O_PATH | O_DIRECTORY, 0);
     if (cwd_fd < 0)
-        return pf_fail_os(err, -cwd_fd, "working directory %s", PF_QUOTE(cwd));
+        return pf_fail_at(err, -cwd_fd, "enter directory", cwd);
     env = command_env(local, cwd, options->env);
     if (!env)
         return pf_fail_nomem(err);

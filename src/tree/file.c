@@ -134,7 +134,7 @@ int pf_file_write(int root_fd, const char *path, const void *data, size_t len, b
     r = find_target(&place, root_fd, path, exclusive);
     if (r < 0)
         return pf_fail_at(err, -r, "write", path);
-    mode = place.exists ? place.st.st_mode & ANY_ACCESS : 0666;
+    mode = place.exists ? place.st.st_mode & ANY_ACCESS : 0644;
     r = pf_temp_open(&temp, place.dir_fd, mode);
     if (r == 0 && place.exists && fchmod(temp.fd, mode) < 0)
         r = -errno;
