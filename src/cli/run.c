@@ -28,10 +28,17 @@ struct run {
     struct pf_box box;
     struct pf_stream out;
     struct pinfold_cancel *cancel;
-    json_t *report; /* NULL without --json */
+    json_t *report;     /* NULL without --json */
+    bool report_broken; /* something could not be put into it */
     struct pinfold_execute_result result;
     bool executed;
 };
+
+static void report(struct run *run, const char *key, json_t *value)
+{
+    if (pf_json_set(run->report, key, value) < 0)
+        run->report_broken = true;
+}
 
 /* Tell what failed. A cancelled call is no failure: who fired the token knows. */
 static int failed(struct run *run, const struct pinfold_error *err)
@@ -40,7 +47,7 @@ static int failed(struct run *run, const struct pinfold_error *err)
         return PF_EXIT_SIGNAL + pf_interrupt_signal();
     pf_say("%s", err->msg);
     if (run->report)
-        pf_json_set(run->report, "error", pf_json_error(err));
+        report(run, "error", pf_json_error(err));
     return PF_EXIT_FAILED;
 }
 
@@ -55,7 +62,7 @@ static int start(struct run *run)
     r = pinfold_sandbox_start(run->box.sandbox, &seed, run->cancel, &err);
     pf_progress_end(&run->box.progress);
     if (run->report && run->options.seed)
-        pf_json_set(run->report, "seed", pf_json_seed(&seed));
+        report(run, "seed", pf_json_seed(&seed));
     if (r < 0) {
         int status = failed(run, &err);
         pf_say_list(&seed.errors);
@@ -122,7 +129,7 @@ static int execute(struct run *run)
     }
     r = pinfold_sandbox_execute(run->box.sandbox, &what, &run->result, run->cancel, &err);
     if (run->report && (r == 0 || r == -PINFOLD_ECANCELLED))
-        pf_json_set(run->report, "execute", pf_json_execute(&run->result));
+        report(run, "execute", pf_json_execute(&run->result));
     if (r == -PINFOLD_ECANCELLED)
         return stopped(run);
     if (r < 0)
@@ -144,7 +151,7 @@ static int sync_back(struct run *run, int status)
     r = pinfold_sandbox_flush(run->box.sandbox, NULL, &sync, run->cancel, &err);
     pf_progress_end(&run->box.progress);
     if (run->report)
-        pf_json_set(run->report, "sync", pf_json_sync(&sync));
+        report(run, "sync", pf_json_sync(&sync));
     if (r < 0) {
         status = failed(run, &err);
     } else if (sync.errors.count) {
@@ -192,6 +199,25 @@ static int run_in_box(struct run *run)
     return status;
 }
 
+static int run_and_report(struct run *run)
+{
+    int status;
+
+    if (!run->options.json)
+        return run_in_box(run);
+    run->report = json_object();
+    if (!run->report) {
+        pf_say("out of memory");
+        return PF_EXIT_FAILED;
+    }
+    status = run_in_box(run);
+    if (run->report_broken)
+        pf_say("out of memory: the report is not complete; the status was %d", status);
+    if (pf_json_print(run->report) < 0 || run->report_broken)
+        status = PF_EXIT_FAILED;
+    return status;
+}
+
 static int run_command(const struct pf_command *command, int argc, char **argv)
 {
     struct run run = { .command = command };
@@ -206,10 +232,7 @@ static int run_command(const struct pf_command *command, int argc, char **argv)
                                          "directory, --sync=DIR");
     else {
         pinfold_log_set_handler(pf_say_log, NULL);
-        run.report = run.options.json ? json_object() : NULL;
-        status = run_in_box(&run);
-        if (run.report && pf_json_print(run.report) < 0)
-            status = PF_EXIT_FAILED;
+        status = run_and_report(&run);
         pinfold_execute_result_done(&run.result);
         pinfold_cancel_free(run.cancel);
     }

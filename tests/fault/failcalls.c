@@ -2,7 +2,8 @@
 /*
  * Preloaded into the command: makes one call of the C library fail. Calls are numbered in the order
  * in which the process makes them; FAULT_AT names the one that fails, FAULT_KIND (memory or system)
- * which family is counted, FAULT_ERRNO with what. At exit the count is appended to FAULT_COUNT, so
+ * which family is counted, FAULT_ERRNO with what. At exit the count
+ * and the name of the call that failed are appended to FAULT_COUNT, so
  * that a first run, with FAULT_AT=0, tells how many there are. Children inherit nothing of this.
  */
 #include <dlfcn.h>
@@ -16,21 +17,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static atomic_long count;
+static atomic_long *count; /* shared with forked children: one call fails, not one in each */
 static long fail_at;
 static bool memory, armed;
 static int fail_errno;
 static char *count_path;
+static const char *failed_name = "none";
 
 __attribute__((constructor)) static void set_up(void)
 {
-    const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND"), *path = getenv("FAULT_COUNT");
+    const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND"),
+               *path = getenv("FAULT_COUNT");
     const char *error = getenv("FAULT_ERRNO");
 
     if (!at || !kind || !path)
@@ -39,6 +43,9 @@ __attribute__((constructor)) static void set_up(void)
     memory = strcmp(kind, "memory") == 0;
     fail_errno = error ? (int)strtol(error, NULL, 10) : ENOMEM;
     count_path = strdup(path);
+    count = mmap(NULL, sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (count == MAP_FAILED)
+        abort();
     unsetenv("LD_PRELOAD");
     unsetenv("FAULT_AT");
     unsetenv("FAULT_KIND");
@@ -54,15 +61,16 @@ __attribute__((destructor)) static void tear_down(void)
     armed = false;
     file = count_path ? fopen(count_path, "a") : NULL;
     if (file) {
-        fprintf(file, "%ld\n", atomic_load(&count));
+        fprintf(file, "%ld %s\n", atomic_load(count), failed_name);
         fclose(file);
     }
 }
 
-static bool fails(bool is_memory)
+static bool fails(bool is_memory, const char *name)
 {
-    if (!armed || is_memory != memory || atomic_fetch_add(&count, 1) + 1 != fail_at)
+    if (!armed || is_memory != memory || atomic_fetch_add(count, 1) + 1 != fail_at)
         return false;
+    failed_name = name;
     errno = fail_errno;
     return true;
 }
@@ -70,11 +78,11 @@ static bool fails(bool is_memory)
 /* The C library's own function of this name. */
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-#define WRAP(is_memory, type, bad, name, params, args)        \
-    type name params;                                         \
-    __attribute__((visibility("default"))) type name params   \
-    {                                                         \
-        return fails(is_memory) ? (bad) : REAL(name) args;    \
+#define WRAP(is_memory, type, bad, name, params, args)               \
+    type name params;                                                \
+    __attribute__((visibility("default"))) type name params          \
+    {                                                                \
+        return fails(is_memory, __func__) ? (bad) : REAL(name) args; \
     }
 
 #define SYSTEM(type, name, params, args) WRAP(false, type, -1, name, params, args)
@@ -87,17 +95,17 @@ extern void *__libc_realloc(void *old, size_t size);
 
 __attribute__((visibility("default"))) void *malloc(size_t size)
 {
-    return fails(true) ? NULL : __libc_malloc(size);
+    return fails(true, __func__) ? NULL : __libc_malloc(size);
 }
 
 __attribute__((visibility("default"))) void *calloc(size_t n, size_t size)
 {
-    return fails(true) ? NULL : __libc_calloc(n, size);
+    return fails(true, __func__) ? NULL : __libc_calloc(n, size);
 }
 
 __attribute__((visibility("default"))) void *realloc(void *old, size_t size)
 {
-    return fails(true) ? NULL : __libc_realloc(old, size);
+    return fails(true, __func__) ? NULL : __libc_realloc(old, size);
 }
 
 /* ---- system calls ---- */
@@ -147,24 +155,23 @@ WRAP(false, char *, NULL, realpath, (const char *path, char *out), (path, out))
 WRAP(false, char *, NULL, getcwd, (char *out, size_t size), (out, size))
 
 /* pthread_create returns its error. */
-__attribute__((visibility("default"))) int pthread_create(pthread_t *thread,
-                                                          const pthread_attr_t *attr,
-                                                          void *(*run)(void *), void *arg)
+__attribute__((visibility("default"))) int
+pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
-    return fails(false) ? EAGAIN : REAL(pthread_create)(thread, attr, run, arg);
+    return fails(false, __func__) ? EAGAIN : REAL(pthread_create)(thread, attr, run, arg);
 }
 
 /* The variadic ones: a fourth argument that was not given is never looked at. */
-#define OPEN(name, params, args)                           \
-    int name params;                                       \
-    __attribute__((visibility("default"))) int name params \
-    {                                                      \
-        va_list list;                                      \
-        mode_t mode;                                       \
-        va_start(list, flags);                             \
-        mode = va_arg(list, mode_t);                       \
-        va_end(list);                                      \
-        return fails(false) ? -1 : REAL(name) args;        \
+#define OPEN(name, params, args)                              \
+    int name params;                                          \
+    __attribute__((visibility("default"))) int name params    \
+    {                                                         \
+        va_list list;                                         \
+        mode_t mode;                                          \
+        va_start(list, flags);                                \
+        mode = va_arg(list, mode_t);                          \
+        va_end(list);                                         \
+        return fails(false, __func__) ? -1 : REAL(name) args; \
     }
 
 OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
@@ -178,7 +185,7 @@ __attribute__((visibility("default"))) int fcntl64(int fd, int command, ...)
     va_start(list, command);
     arg = va_arg(list, void *);
     va_end(list);
-    return fails(false) ? -1 : REAL(fcntl64)(fd, command, arg);
+    return fails(false, __func__) ? -1 : REAL(fcntl64)(fd, command, arg);
 }
 
 __attribute__((visibility("default"))) long syscall(long number, ...)
@@ -190,5 +197,5 @@ __attribute__((visibility("default"))) long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(list, long);
     va_end(list);
-    return fails(false) ? -1 : REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return fails(false, __func__) ? -1 : REAL(syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
