@@ -4,12 +4,19 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
 
-from helpers import BUILD
+from helpers import BUILD, STRANGER
+
+FIRST_TMPDIR = tempfile.gettempdir()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "plain: only for a build without sanitizers")
 
 
 @pytest.fixture(autouse=True)
@@ -67,10 +74,22 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def binary(tmp_path: Path) -> Path:
-    """A copy of the command where any user may run it."""
-    tmp_path.chmod(0o711)
-    copy = tmp_path / "pinfold-copy"
-    shutil.copy(BUILD / "pinfold", copy)
-    copy.chmod(0o755)
-    return copy
+def common():
+    """A directory that every user can reach; pytest's own are closed to others."""
+    place = Path(tempfile.mkdtemp(prefix="common-", dir=FIRST_TMPDIR))
+    place.chmod(0o755)
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.fixture
+def as_stranger(common: Path) -> Callable[..., Any]:
+    """Run the command as somebody who is not root."""
+    binary = common / "pinfold"
+    shutil.copy(BUILD / "pinfold", binary)
+    who = {"user": STRANGER, "group": STRANGER, "extra_groups": []} if os.getuid() == 0 else {}
+
+    def run(*args: Any, **env: Any) -> Any:
+        return subprocess.run([binary, *map(str, args)], capture_output=True, text=True,
+                              timeout=60, cwd="/", env={**os.environ, **env}, **who)
+    return run

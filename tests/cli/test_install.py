@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed is enough to build against, and the examples work."""
+
+import os
+import subprocess
+
+import pytest
+
+from helpers import BUILD, ROOT
+
+pytestmark = pytest.mark.plain
+
+
+def output_of(*command, **options):
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True,
+                          text=True, timeout=120, **options).stdout
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """An installation below a directory of our own."""
+    place = tmp_path_factory.mktemp("root")
+    output_of("/usr/bin/meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def prefix(root):
+    found = [path.parent.parent for path in root.glob("**/bin/pinfold")]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.fixture
+def config(root, prefix):
+    """Ask pkg-config about the installation."""
+    pcs = list(prefix.glob("lib/**/pinfold.pc"))
+    assert len(pcs) == 1
+    env = {**os.environ, "PKG_CONFIG_PATH": str(pcs[0].parent), "PKG_CONFIG_SYSROOT_DIR": str(root)}
+    return lambda *args: output_of("pkg-config", *args, "pinfold", env=env).split()
+
+
+@pytest.mark.parametrize("compiler, language", [("gcc", "c"), ("clang++", "c++")])
+def test_a_program_builds_against_the_installation_and_runs(tmp_path, prefix, config, compiler,
+                                                            language):
+    source = tmp_path / "program"
+    source.write_text('#include <pinfold/pinfold.h>\n#include <stdio.h>\n'
+                      'int main() { puts(pinfold_version()); return 0; }\n')
+    output_of(compiler, "-x", language, source, "-o", tmp_path / "a.out", "-Wall", "-Werror",
+              *config("--cflags", "--libs"))
+    library = next(prefix.glob("lib/**/libpinfold.so"))
+    env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
+    done = output_of(tmp_path / "a.out", env=env)
+    assert done.split() == config("--modversion")
+
+
+def test_the_embedding_example_does_what_it_says(tmp_path, prefix, config):
+    output_of("gcc", ROOT / "examples/embed.c", "-o", tmp_path / "embed", "-Wall", "-Wextra",
+              "-Werror", *config("--cflags", "--libs"))
+    library = next(prefix.glob("lib/**/libpinfold.so"))
+    env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
+    work, results = tmp_path / "work", tmp_path / "results"
+    done = output_of(tmp_path / "embed", work, results, env=env)
+    assert done == "exit code 0, output:\na\nb\n"
+    assert [path.name for path in results.iterdir()] == ["sorted.md"]
+    assert (results / "sorted.md").read_text() == "a\nb\n"
+
+
+def test_the_installed_command_runs_and_completes(prefix):
+    assert output_of(prefix / "bin/pinfold", "run", "-q", "echo it works") == "it works\n"
+    completion = prefix / "share/bash-completion/completions/pinfold"
+    assert completion.read_text() == (ROOT / "completions/pinfold.bash").read_text()
+
+
+def test_every_public_header_is_installed_and_no_other(prefix):
+    ours = {path.name for path in (ROOT / "include/pinfold").iterdir()}
+    assert {path.name for path in (prefix / "include/pinfold").iterdir()} == ours
+
+
+def test_the_example_of_make_run_tells_its_story():
+    text = output_of(ROOT / "examples/run.sh", BUILD / "pinfold")
+    assert "ok      a line with two words" in text
+    assert "FAILED  a line with two words" in text
+    assert "-        lines += c == '\\n';" in text
+    assert "+        lines -= c == '\\n';" in text
+    assert "synced 2 files" in text
+    assert not (ROOT / "examples/wordcount/wordcount").exists()

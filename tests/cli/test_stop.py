@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ctrl-C, a closed stdout, a reader that does not read, SIGKILL: nothing stays behind."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from helpers import BUILD, alive, wait_until
+
+# A command that starts what is hard to kill, tells the pids, and waits.
+STUBBORN = """
+    trap '' TERM INT HUP
+    setsid sleep 300 & echo $!
+    (trap '' TERM; sleep 300) & echo $!
+    echo $$; echo ready
+    while :; do sleep 300; done
+"""
+
+
+def pids_of(child):
+    """Read what STUBBORN says."""
+    lines = []
+    while (line := child.stdout.readline()) != "ready\n":
+        assert line, "the command ended early"
+        lines.append(int(line))
+    return lines
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_kills_everything_and_removes_the_workspace(start, own_tmpdir, number):
+    child = start("run", "-q", STUBBORN)
+    pids = pids_of(child)
+    assert len(list(own_tmpdir.iterdir())) == 1
+    child.send_signal(number)
+    assert child.wait(20) == 128 + number
+    assert [pid for pid in pids if alive(pid)] == []
+    assert list(own_tmpdir.iterdir()) == []
+
+
+def test_a_second_ctrl_c_does_not_break_the_cleanup(start, own_tmpdir):
+    child = start("run", "-q", STUBBORN)
+    pids = pids_of(child)
+    for _ in range(20):
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    assert child.wait(20) == 130
+    assert [pid for pid in pids if alive(pid)] == []
+    assert list(own_tmpdir.iterdir()) == []
+
+
+def test_ctrl_c_syncs_nothing_and_says_nothing_more(start, tmp_path):
+    out = tmp_path / "out"
+    child = start("run", "-q", f"--sync={out}", "echo x > a.md; echo ready; sleep 300")
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGINT)
+    assert child.communicate(timeout=20)[1] == ""
+    assert child.returncode == 130
+    assert not out.exists()
+
+
+def test_an_ignored_sighup_stays_ignored(tmp_path):
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    line = f'trap "" HUP; exec "$0" run -q "echo ready; cat {go}; exit 4"'
+    child = subprocess.Popen(["/bin/sh", "-c", line, BUILD / "pinfold"], stdout=subprocess.PIPE,
+                             text=True)
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGHUP)
+    go.write_text("on\n")
+    assert child.communicate(timeout=20)[0] == "on\n"
+    assert child.returncode == 4
+
+
+def test_sigkill_leaves_no_process(start, own_tmpdir):
+    child = start("run", "-q", STUBBORN)
+    pids = pids_of(child)
+    child.kill()
+    child.wait(20)
+    wait_until(lambda: not any(alive(pid) for pid in pids))
+    # nobody was there to remove the workspace
+    for place in own_tmpdir.iterdir():
+        place.rmdir()
+
+
+def test_a_closed_stdout_stops_the_command_with_141(start, own_tmpdir):
+    child = start("run", "-q", "echo $$; while echo y; do :; done; sleep 300")
+    pid = int(child.stdout.readline())
+    child.stdout.close()
+    assert child.wait(20) == 141
+    assert not alive(pid)
+    child.stdout = open(os.devnull)
+    assert list(own_tmpdir.iterdir()) == []
+
+
+def test_a_full_stdout_is_an_error_that_says_so(pinfold):
+    with open("/dev/full", "w") as full:
+        done = pinfold("run", "-q", "echo text; sleep 300", capture_output=False, stdout=full,
+                       stderr=subprocess.PIPE)
+    assert done.returncode == 125
+    assert "write to stdout: No space left on device" in done.stderr
+
+
+def test_a_reader_that_sleeps_holds_up_neither_deadline_nor_ctrl_c(start):
+    for args, stop, status in ((["--timeout", "0.5"], None, 124), ([], signal.SIGINT, 130)):
+        child = start("run", "-q", *args, "yes")
+        wait_until(lambda: select.select([child.stdout], [], [], 0)[0])
+        time.sleep(0.2)  # the pipe fills up
+        if stop:
+            child.send_signal(stop)
+        assert child.wait(20) == status
+
+
+def test_a_non_blocking_stdout_loses_nothing(start):
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    child = start("run", "-q", "head -c 2000000 /dev/zero", stdout=writer)
+    os.close(writer)
+    time.sleep(0.2)  # the pipe fills up
+    with os.fdopen(reader, "rb") as stream:
+        assert len(stream.read()) == 2000000
+    assert child.wait(20) == 0
+
+
+def test_background_processes_end_with_the_run(pinfold):
+    done = pinfold("run", "sleep 300 >/dev/null 2>&1 & echo $!")
+    assert done.returncode == 0
+    assert not alive(int(done.stdout))
+    assert "background" in done.stderr
+
+
+def on_terminal(*args):
+    """Run the command with a terminal as stderr. Returns what appeared there."""
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen([BUILD / "pinfold", *args], stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            data = os.read(ours, 65536)
+        except OSError:  # EIO: the other side is closed
+            break
+        if not data:
+            break
+        shown += data
+    os.close(ours)
+    assert child.wait(60) == 0
+    return shown.decode()
+
+
+def test_a_short_seed_shows_no_progress_on_a_terminal(project):
+    assert on_terminal("run", "-q", "--seed", project, "true") == ""
+
+
+def test_no_escape_sequence_reaches_a_file(pinfold, project):
+    assert "\r" not in pinfold("run", "--seed", project, "--sync", "true").stderr
+
+
+@pytest.mark.plain  # the allocator of ASan keeps what was freed
+@pytest.mark.parametrize("args", [["-q"], ["-q", "--max-output", "100000"], ["--json"]])
+def test_memory_does_not_grow_with_the_output(start, tmp_path, args):
+    mark = tmp_path / "mark"
+    line = f"head -c 300000000 /dev/zero; touch {mark}; while [ -e {mark} ]; do sleep 0.01; done"
+    child = start("run", *args, line, stdout=subprocess.DEVNULL)
+    wait_until(mark.exists)
+    status = Path(f"/proc/{child.pid}/status").read_text()
+    mark.unlink()
+    assert child.wait(20) == 0
+    peak_kib = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
+    assert peak_kib < 16 * 1024
