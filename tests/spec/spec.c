@@ -111,6 +111,7 @@ int spec_teardown(void **state)
     pinfold_sandbox_free(s->other);
     pinfold_manager_unref(s->manager);
     pinfold_backend_unref(s->backend);
+    pinfold_backend_unref(s->below);
     pinfold_seed_result_done(&s->seed);
     pinfold_sync_result_done(&s->sync);
     pinfold_execute_result_done(&s->run);

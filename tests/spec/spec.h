@@ -35,6 +35,7 @@ struct spec_event {
 struct spec {
     char dir[64];
     struct pinfold_backend *backend; /* local, on "ws"; not yet created */
+    struct pinfold_backend *below;   /* the one whose state a changed backend uses */
     struct pinfold_sandbox *sandbox; /* NULL before spec_new() or spec_start() */
     struct pinfold_sandbox *other;   /* a second one, for tests of two; freed by the teardown */
     struct pinfold_manager *manager; /* likewise for tests that need one */

@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Print which tests each row of the semantics table has. Fails when a row has neither a test nor a
+reason in README.md, when it has both, or when a test is written but not registered."""
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROWS = [*range(1, 106), 121, 122]
+
+
+def tests_by_row():
+    """Row number -> names of its tests, and the names that no table of tests has."""
+    rows, unregistered = {}, []
+    for path in sorted(HERE.glob("test_rows_*.c")):
+        text = path.read_text(encoding="utf-8")
+        for row, rest in re.findall(r"^static void row_(\d{3})_(\w+)\(void \*\*state\)", text, re.M):
+            rows.setdefault(int(row), []).append(rest)
+            if not re.search(rf"SPEC_TEST\(row_{row}_{rest}\)", text):
+                unregistered.append(f"{path.name}: row_{row}_{rest}")
+    return rows, unregistered
+
+
+def excused_rows():
+    """The rows in the table of README.md that says which have no test."""
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    table = text.split("## Rows without a test here")[1].split("\n## ")[0]
+    return {int(row): why for row, why in re.findall(r"^\| (\d+) \| (.*) \|$", table, re.M)}
+
+
+def main():
+    rows, wrong = tests_by_row()
+    excused = excused_rows()
+    for row in ROWS:
+        for name in rows.get(row, []):
+            print(f"{row:>4}  {name.replace('_', ' ')}")
+        if row in excused:
+            print(f"{row:>4}  -- no test: {excused[row]}")
+        if (row in rows) == (row in excused):
+            wrong.append(f"row {row} has {'a test and an excuse' if row in rows else 'nothing'}")
+    wrong += [f"row {row} is not in the table" for row in rows if row not in ROWS]
+    tests = sum(len(names) for names in rows.values())
+    print(f"{len(rows)} of {len(ROWS)} rows have {tests} tests, {len(excused)} have a reason")
+    for what in wrong:
+        print("wrong:", what, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
