@@ -46,15 +46,17 @@ bool pf_helper_find(char *path)
 struct birth {
     const char *path;
     int socket;
-    sigset_t mask;
+    char *inner_stack;
+    pid_t pid;
     int sys_errno;
 };
 
-/* Shares the host's memory until it executes. Signals are blocked: no handler of the host runs. */
+/* Both share the host's memory, and the host waits, until the helper is executed. Signals are
+ * blocked: no handler of the host runs. */
 static int helper_main(void *arg)
 {
     struct birth *birth = arg;
-    char *argv[] = { (char[]){ PF_HELPER_NAME }, NULL }, *envp[] = { NULL };
+    char name[] = PF_HELPER_NAME, *argv[] = { name, NULL }, *envp[] = { NULL };
     int flags = birth->socket == PF_HELPER_FD ? fcntl(PF_HELPER_FD, F_SETFD, 0)
                                               : dup2(birth->socket, PF_HELPER_FD);
 
@@ -64,26 +66,45 @@ static int helper_main(void *arg)
     _exit(127);
 }
 
+/* execve(2) makes any process one that sends SIGCHLD and that wait(-1) waits for. The host shall
+ * see no such child, so the helper is an orphan: this process, between the two, ends at once. */
+static int between_main(void *arg)
+{
+    struct birth *birth = arg;
+
+    birth->pid = clone(helper_main, birth->inner_stack, CLONE_VM | CLONE_VFORK, birth);
+    if (birth->pid < 0)
+        birth->sys_errno = errno;
+    _exit(0);
+}
+
+static void wait_for(pid_t pid)
+{
+    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR) {
+    }
+}
+
 int pf_helper_start(const char *path, struct pf_helper *ret, struct pinfold_error *err)
 {
-    _Alignas(16) char stack[8192];
-    struct birth birth = { .path = path };
+    _Alignas(16) char outer[8192], inner[8192];
+    struct birth birth = { .path = path, .inner_stack = inner + sizeof(inner) };
     int pair[2];
-    sigset_t all;
+    sigset_t all, old;
     pid_t pid;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return pf_fail_os(err, errno, "create a socket for %s", PF_QUOTE(path));
     birth.socket = pair[1];
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &birth.mask);
-    /* No exit signal: the host's SIGCHLD handler and wait(2) shall not see this child. */
-    pid = clone(helper_main, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &birth);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pid = clone(between_main, outer + sizeof(outer), CLONE_VM | CLONE_VFORK, &birth);
     if (pid < 0)
         birth.sys_errno = errno;
-    pthread_sigmask(SIG_SETMASK, &birth.mask, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (pid > 0)
+        wait_for(pid);
     close(pair[1]);
-    *ret = (struct pf_helper){ .socket = pair[0], .pid = pid };
+    *ret = (struct pf_helper){ .socket = pair[0], .pid = birth.pid };
     if (birth.sys_errno == 0)
         return 0;
     pf_helper_stop(ret);
@@ -94,8 +115,6 @@ void pf_helper_stop(struct pf_helper *helper)
 {
     if (helper->socket >= 0)
         close(helper->socket);
-    while (helper->pid > 0 && waitpid(helper->pid, NULL, __WALL) < 0 && errno == EINTR) {
-    }
     *helper = (struct pf_helper){ .socket = -1 };
 }
 

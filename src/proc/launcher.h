@@ -55,7 +55,7 @@ int pf_helper_start(const char *path, struct pf_helper *ret, struct pinfold_erro
  * is gone, nothing was started). */
 int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *spec,
                   struct pinfold_error *err);
-/* Hang up and wait for its end. */
+/* Hang up: it ends by itself, and is not our child. */
 void pf_helper_stop(struct pf_helper *helper);
 
 /* Bytes in an unnamed, sealed file. Returns a descriptor or -errno. */

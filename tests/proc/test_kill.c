@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Timeouts, cancellation and the end of the owner: nothing survives them. */
+#include "harness.h"
+
+#include "proc/super.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+/* Time limits of tests are short where a command shall run into them. */
+static void limit(struct fixture *f, int64_t ms)
+{
+    f->request.timeout_ns = ms * PF_NS_PER_MS;
+}
+
+static void a_timeout_is_124_with_what_was_said_before(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 200);
+    assert_run(f, "echo before; echo err >&2; sleep 50", 124);
+    assert_true(f->result.timed_out);
+    assert_false(f->result.truncated);
+    assert_string_equal(f->result.output, "before\n[stderr] err\n[timed out after 0.2 s]\n");
+    assert_int_equal(f->result.background, 0);
+}
+
+static void output_does_not_reset_the_clock(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 300);
+    assert_run(f, "while :; do echo x; sleep 0.05; done", 124);
+}
+
+static void a_command_may_clean_up_on_SIGTERM(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 200);
+    assert_run(f, "trap 'echo cleaned; exit 0' TERM; while :; do sleep 0.02; done", 124);
+    assert_non_null(strstr(f->result.output, "cleaned\n"));
+}
+
+static void what_ignores_SIGTERM_is_killed(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 100);
+    assert_run(f,
+               "trap '' TERM; echo $$ >pid; (trap '' TERM; sleep 50 & echo $! >child; wait) & wait",
+               124);
+    assert_true(is_gone(read_pid(f, "pid")));
+    assert_true(is_gone(read_pid(f, "child")));
+}
+
+static void daemons_with_their_own_session_are_killed(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 300);
+    assert_run(
+            f,
+            "env -i setsid sh -c 'echo $$ >one; exec sleep 50' >/dev/null 2>&1 </dev/null &"
+            "(setsid sh -c '(setsid sh -c \"echo \\$\\$ >two; trap : TERM; exec sleep 50\" &)' &);"
+            "sleep 50",
+            124);
+    assert_true(is_gone(read_pid(f, "one")));
+    assert_true(is_gone(read_pid(f, "two")));
+}
+
+static void stopped_processes_are_killed(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 200);
+    assert_run(
+            f,
+            "echo $$ >pid; setsid sh -c 'echo $$ >child; kill -STOP $$; sleep 50' & kill -STOP $$",
+            124);
+    assert_true(is_gone(read_pid(f, "pid")));
+    assert_true(is_gone(read_pid(f, "child")));
+}
+
+static void a_deep_chain_of_daemons_is_killed(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 1500);
+    assert_run(f,
+               "cat >deep <<'END'\n"
+               "[ \"$1\" -gt 0 ] || { echo $$ >bottom; exec sleep 50; }\n"
+               "trap '' TERM; setsid sh ./deep $(($1 - 1)); exit\n"
+               "END\n"
+               "sh ./deep 60",
+               124);
+    assert_true(is_gone(read_pid(f, "bottom")));
+}
+
+static void a_bounded_fork_bomb_is_killed(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 400);
+    /* Each generation is 3 new sessions that ignore SIGTERM; it ends at depth 4 by itself. */
+    assert_run(f,
+               "cat >bomb <<'END'\n"
+               "trap '' TERM; [ \"$1\" -gt 0 ] || exec sleep 50\n"
+               "for i in 1 2 3; do setsid sh ./bomb $(($1 - 1)) & done\n"
+               "echo $$ >>pids; [ \"$1\" -eq 4 ] || exec sleep 50; wait; sleep 50\n"
+               "END\n"
+               "sh ./bomb 4",
+               124);
+    FILE *pids = fdopen(openat(f->dir_fd, "pids", O_RDONLY | O_CLOEXEC), "r");
+    int pid, seen = 0;
+    assert_non_null(pids);
+    while (fscanf(pids, "%d", &pid) == 1) {
+        assert_true(is_gone(pid));
+        seen++;
+    }
+    fclose(pids);
+    assert_true(seen > 4);
+}
+
+static bool user_runs_something(uid_t uid)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    bool found = false;
+
+    assert_non_null(proc);
+    while ((entry = readdir(proc))) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        struct stat st;
+        if (pid > 0 && fstatat(dirfd(proc), entry->d_name, &st, 0) == 0 && st.st_uid == uid)
+            found = found || !is_gone(pid);
+    }
+    closedir(proc);
+    return found;
+}
+
+static void an_endless_fork_bomb_of_a_user_is_killed(void **state)
+{
+    struct fixture *f = *state;
+    const struct rlimit few = { 200, 200 };
+    int status;
+    pid_t child;
+
+    if (geteuid() != 0)
+        skip(); /* the limit would count what the user runs otherwise */
+    child = fork();
+    if (child == 0) {
+        struct pf_launcher *launcher;
+        pf_launcher_new(&launcher, NULL);
+        f->request.cwd_fd = -1;
+        f->request.timeout_ns = 500 * PF_NS_PER_MS;
+        f->request.command = "f() { f | f & }; f; sleep 50";
+        f->request.command_len = strlen(f->request.command);
+        pf_launcher_force(launcher, PF_LAUNCH_DIRECT, NULL);
+        if (setrlimit(RLIMIT_NPROC, &few) < 0 || setgid(54321) < 0 || setuid(54321) < 0)
+            _exit(1);
+        int r = pf_run(launcher, &f->request, &f->result, &f->err);
+        pf_launcher_free(launcher);
+        _exit(r == 0 && f->result.background == 0 ? f->result.exit_code : 2);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 124 << 8);
+    /* Nobody of that user is left: its number of processes is 0 or its zombies'. */
+    assert_false(user_runs_something(54321));
+}
+
+static void *fire_later(void *cancel)
+{
+    usleep(200000);
+    pinfold_cancel_fire(cancel);
+    return NULL;
+}
+
+static void cancelling_kills_everything_before_the_call_returns(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+
+    assert_int_equal(pinfold_cancel_new(&f->request.cancel, &f->err), 0);
+    pthread_create(&thread, NULL, fire_later, f->request.cancel);
+    assert_int_equal(
+            run(f, "echo said; setsid sh -c 'echo $$ >pid; trap \"\" TERM; sleep 50' & wait"),
+            -PINFOLD_ECANCELLED);
+    pthread_join(thread, NULL);
+    assert_true(is_gone(read_pid(f, "pid")));
+    assert_int_equal(f->err.code, PINFOLD_ECANCELLED);
+    assert_string_equal(f->result.output, "said\n[killed: the call was cancelled]\n");
+    assert_int_equal(f->result.exit_code, 137);
+    /* And once fired, nothing starts. */
+    assert_int_equal(run(f, "touch made"), -PINFOLD_ECANCELLED);
+    assert_int_equal(faccessat(f->dir_fd, "made", F_OK, 0), -1);
+    pinfold_cancel_free(f->request.cancel);
+}
+
+static void a_background_process_does_not_hold_the_call(void **state)
+{
+    struct fixture *f = *state;
+    pid_t pid;
+
+    assert_run(f, "sh -c 'echo $$ >pid; while :; do sleep 0.1; done' & echo out", 0);
+    assert_non_null(strstr(f->result.output, "out\n["));
+    assert_non_null(strstr(f->result.output, "background process"));
+    assert_true(f->result.background >= 1);
+    assert_true(f->result.duration_ns < 30 * PF_NS_PER_SEC);
+    pid = read_pid(f, "pid");
+    assert_false(is_gone(pid));
+    assert_int_equal(pf_launcher_count(f->launcher), 1);
+    pf_launcher_stop(f->launcher);
+    assert_true(is_gone(pid));
+    assert_int_equal(run(f, "true"), -PINFOLD_ESTART);
+}
+
+static void a_background_process_without_pipes_costs_no_waiting(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_run(f, "sleep 50 >/dev/null 2>&1 & echo $! >pid", 0);
+    assert_int_equal(f->result.background, 1);
+    assert_string_equal(f->result.output, "[1 background process still running]\n");
+    assert_false(is_gone(read_pid(f, "pid")));
+}
+
+static void a_background_process_can_write_for_ever(void **state)
+{
+    struct fixture *f = *state;
+
+    /* More than any pipe holds, after the call: SIGPIPE or a full pipe would keep "done" away. */
+    assert_run(f, "(sleep 0.6; head -c 5M /dev/zero; echo 1 >done) & echo out", 0);
+    assert_int_equal(f->result.stdout_bytes, 4);
+    assert_int_equal(read_pid(f, "done"), 1);
+    for (int i = 0; i < 500 && pf_launcher_count(f->launcher) > 0; i++)
+        usleep(10000);
+    assert_int_equal(pf_launcher_count(f->launcher), 0);
+}
+
+static void late_output_of_a_short_background_process_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_run(f, "(sleep 0.1; echo late) & echo early", 0);
+    assert_string_equal(f->result.output, "early\nlate\n");
+    assert_int_equal(f->result.background, 0);
+}
+
+static void a_chatty_background_process_is_listened_to_for_two_seconds(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_run(f, "while :; do echo x; sleep 0.05; done & exit 9", 9);
+    assert_true(f->result.duration_ns >= 1900 * PF_NS_PER_MS);
+    assert_true(f->result.background >= 1);
+}
+
+/* A process that runs a command with daemons, is killed, and takes everything with it. */
+static void when_the_owner_is_killed_everything_is(void **state)
+{
+    struct fixture *f = *state;
+    enum pf_launch_mode mode = pf_launcher_last_mode(f->launcher);
+    pid_t owner, leader, daemon;
+
+    assert_run(f, "true", 0);
+    mode = pf_launcher_last_mode(f->launcher);
+    owner = fork();
+    if (owner == 0) {
+        struct pf_launcher *launcher;
+        pf_launcher_new(&launcher, NULL);
+        pf_launcher_force(launcher, mode, helper_path());
+        if (fork() == 0) { /* holds our sockets open after our death */
+            prctl(PR_SET_PDEATHSIG, 0);
+            sleep(3);
+            _exit(0);
+        }
+        f->request.command = "echo $$ >leader; trap '' TERM;"
+                             "setsid sh -c 'echo $$ >daemon; sleep 50'& wait; sleep 50";
+        f->request.command_len = strlen(f->request.command);
+        pf_run(launcher, &f->request, &f->result, &f->err);
+        _exit(0);
+    }
+    leader = read_pid(f, "leader");
+    daemon = read_pid(f, "daemon");
+    kill(owner, SIGKILL);
+    assert_int_equal(waitpid(owner, NULL, 0), owner);
+    assert_true(comes_to_be_gone(leader));
+    assert_true(comes_to_be_gone(daemon));
+}
+
+static void a_forked_host_must_not_use_the_launcher(void **state)
+{
+    struct fixture *f = *state;
+    pid_t background, child;
+    int status;
+
+    assert_run(f, "sleep 50 >/dev/null 2>&1 & echo $! >pid", 0);
+    background = read_pid(f, "pid");
+    child = fork();
+    if (child == 0) {
+        int r = run(f, "true");
+        pf_launcher_free(f->launcher); /* must not kill what is the parent's */
+        _exit(r == -PINFOLD_ESTART ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    usleep(100000);
+    assert_false(is_gone(background));
+}
+
+static void a_killed_supervisor_is_an_error_and_the_leader_dies(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(run(f, "echo $$ >pid; kill -9 $PPID; sleep 50"), -PINFOLD_EBACKEND);
+    assert_non_null(strstr(f->err.msg, "supervisor died"));
+    assert_true(comes_to_be_gone(read_pid(f, "pid")));
+    assert_run(f, "echo next", 0);
+}
+
+static void supervisors_have_a_name_and_no_terminal(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_run(f, "sleep 0.1; cat /proc/$PPID/comm; cut -d' ' -f7 /proc/$PPID/stat", 0);
+    assert_string_equal(f->result.output, "pinfold-super\n0\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_BOTH_MODES(a_timeout_is_124_with_what_was_said_before),
+        IN_BOTH_MODES(output_does_not_reset_the_clock),
+        IN_BOTH_MODES(a_command_may_clean_up_on_SIGTERM),
+        IN_BOTH_MODES(what_ignores_SIGTERM_is_killed),
+        IN_BOTH_MODES(daemons_with_their_own_session_are_killed),
+        IN_BOTH_MODES(stopped_processes_are_killed),
+        IN_BOTH_MODES(a_deep_chain_of_daemons_is_killed),
+        IN_BOTH_MODES(a_bounded_fork_bomb_is_killed),
+        IN_MODE(an_endless_fork_bomb_of_a_user_is_killed, "direct", PF_LAUNCH_DIRECT),
+        IN_BOTH_MODES(cancelling_kills_everything_before_the_call_returns),
+        IN_BOTH_MODES(a_background_process_does_not_hold_the_call),
+        IN_BOTH_MODES(a_background_process_without_pipes_costs_no_waiting),
+        IN_BOTH_MODES(a_background_process_can_write_for_ever),
+        IN_BOTH_MODES(late_output_of_a_short_background_process_is_waited_for),
+        IN_BOTH_MODES(a_chatty_background_process_is_listened_to_for_two_seconds),
+        IN_BOTH_MODES(when_the_owner_is_killed_everything_is),
+        IN_BOTH_MODES(a_forked_host_must_not_use_the_launcher),
+        IN_BOTH_MODES(a_killed_supervisor_is_an_error_and_the_leader_dies),
+        IN_BOTH_MODES(supervisors_have_a_name_and_no_terminal),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

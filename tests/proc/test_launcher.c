@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where supervisors come from, and many at a time. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+static void a_small_process_forks_by_itself(void **state)
+{
+    struct fixture *f = *state;
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    if (usage.ru_maxrss >= 32 * 1024)
+        skip(); /* a sanitizer or valgrind makes it large */
+    assert_run(f, "true", 0);
+    assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);
+}
+
+static void a_process_with_1_GiB_pays_nothing_for_it(void **state)
+{
+    struct fixture *f = *state;
+    size_t size = (size_t)1 << 30, page = (size_t)sysconf(_SC_PAGESIZE);
+    char *heap = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct rusage before, after;
+
+    assert_ptr_not_equal(heap, MAP_FAILED);
+    madvise(heap, size, MADV_NOHUGEPAGE);
+    for (size_t at = 0; at < size; at += page)
+        heap[at] = 1;
+    assert_run(f, "true", 0);
+    assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_HELPER);
+    /* After a fork each page that is written again would be a fault. */
+    getrusage(RUSAGE_SELF, &before);
+    assert_run(f, "exit 4", 4);
+    for (size_t at = 0; at < size; at += page)
+        heap[at] = 2;
+    getrusage(RUSAGE_SELF, &after);
+    assert_true(after.ru_minflt - before.ru_minflt < 1000);
+    munmap(heap, size);
+}
+
+static void without_a_helper_large_processes_fork(void **state)
+{
+    struct fixture *f = *state;
+
+    pf_launcher_force(f->launcher, PF_LAUNCH_HELPER, NULL); /* none lies beside the tests */
+    assert_run(f, "echo works", 0);
+    assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);
+}
+
+static void a_helper_that_cannot_start_is_an_error_that_names_it(void **state)
+{
+    struct fixture *f = *state;
+
+    pf_launcher_force(f->launcher, PF_LAUNCH_HELPER, "/no/such/helper");
+    assert_int_equal(run(f, "true"), -PINFOLD_EOS);
+    assert_non_null(strstr(f->err.msg, "/no/such/helper: No such file or directory"));
+    pf_launcher_force(f->launcher, PF_LAUNCH_HELPER, helper_path());
+    assert_run(f, "true", 0);
+}
+
+static void a_helper_killed_while_idle_is_started_anew(void **state)
+{
+    struct fixture *f = *state;
+    pid_t first;
+
+    assert_run(f, "true", 0);
+    first = pf_launcher_helper(f->launcher);
+    assert_true(first > 0);
+    kill(first, SIGKILL);
+    for (int i = 0; i < 500 && !is_gone(first); i++)
+        usleep(1000);
+    assert_run(f, "exit 3", 3);
+    assert_int_not_equal(pf_launcher_helper(f->launcher), first);
+}
+
+static void a_helper_that_dies_with_the_request_is_a_clear_error(void **state)
+{
+    struct fixture *f = *state;
+    pid_t first;
+
+    assert_run(f, "true", 0);
+    first = pf_launcher_helper(f->launcher);
+    kill(first, SIGSTOP); /* takes the request, never reads it */
+    pid_t killer = fork();
+    if (killer == 0) {
+        usleep(200000);
+        kill(first, SIGKILL);
+        _exit(0);
+    }
+    assert_int_equal(run(f, "true"), -PINFOLD_EBACKEND);
+    assert_non_null(strstr(f->err.msg, "died"));
+    assert_int_equal(waitpid(killer, NULL, 0), killer);
+    assert_run(f, "exit 3", 3);
+}
+
+static void a_running_command_survives_the_helper(void **state)
+{
+    struct fixture *f = *state;
+    char command[64];
+
+    assert_run(f, "true", 0);
+    snprintf(command, sizeof(command), "kill -9 %d; sleep 0.2; echo still here",
+             (int)pf_launcher_helper(f->launcher));
+    assert_run(f, command, 0);
+    assert_string_equal(f->result.output, "still here\n");
+    assert_run(f, "true", 0);
+}
+
+struct job {
+    struct fixture *f;
+    int number, r;
+    struct pinfold_execute_result result;
+    struct pinfold_error err;
+};
+
+static void *run_job(void *arg)
+{
+    struct job *job = arg;
+    struct pf_run_request request = job->f->request;
+    char command[128];
+
+    snprintf(command, sizeof(command), "echo %d; echo e%d >&2; sleep 0.0%d; exit %d", job->number,
+             job->number, job->number % 10, job->number);
+    request.command = command;
+    request.command_len = strlen(command);
+    job->r = pf_run(job->f->launcher, &request, &job->result, &job->err);
+    return NULL;
+}
+
+static void commands_of_64_threads_do_not_mix(void **state)
+{
+    enum { THREADS = 64 };
+    static struct job jobs[THREADS];
+    pthread_t threads[THREADS];
+    char expected[64];
+
+    for (int i = 0; i < THREADS; i++) {
+        jobs[i] = (struct job){ .f = *state, .number = i };
+        assert_int_equal(pthread_create(&threads[i], NULL, run_job, &jobs[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++) {
+        snprintf(expected, sizeof(expected), "%d\n[stderr] e%d\n", i, i);
+        if (jobs[i].r != 0)
+            fail_msg("%s", jobs[i].err.msg);
+        assert_int_equal(jobs[i].result.exit_code, i);
+        assert_string_equal(jobs[i].result.output, expected);
+        pinfold_execute_result_done(&jobs[i].result);
+    }
+}
+
+static void *stop_later(void *launcher)
+{
+    usleep(200000);
+    pf_launcher_stop(launcher);
+    return NULL;
+}
+
+static void stopping_ends_calls_under_way_with_137(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, stop_later, f->launcher);
+    assert_run(f, "echo said; sleep 50", 137);
+    pthread_join(thread, NULL);
+    assert_string_equal(f->result.output, "said\n[killed: the call was stopped]\n");
+    assert_false(f->result.timed_out);
+}
+
+static void a_hundred_commands_leave_no_descriptor_and_no_zombie(void **state)
+{
+    struct fixture *f = *state;
+    int before;
+
+    assert_run(f, "true", 0);
+    pf_launcher_count(f->launcher);
+    before = count_descriptors();
+    for (int i = 0; i < 100; i++)
+        assert_run(f, "true", 0);
+    assert_int_equal(count_descriptors(), before);
+    for (int i = 0; i < 500 && pf_launcher_count(f->launcher) > 0; i++)
+        usleep(1000);
+    assert_int_equal(pf_launcher_count(f->launcher), 0);
+}
+
+static void freeing_no_launcher_is_fine(void **state)
+{
+    int before = count_descriptors();
+
+    (void)state;
+    pf_launcher_free(NULL);
+    assert_int_equal(count_descriptors(), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_MODE(a_small_process_forks_by_itself, "auto", PF_LAUNCH_AUTO),
+        IN_MODE(without_a_helper_large_processes_fork, "by the helper", PF_LAUNCH_HELPER),
+        IN_MODE(a_helper_that_cannot_start_is_an_error_that_names_it, "by the helper",
+                PF_LAUNCH_HELPER),
+        IN_MODE(a_helper_killed_while_idle_is_started_anew, "by the helper", PF_LAUNCH_HELPER),
+        IN_MODE(a_helper_that_dies_with_the_request_is_a_clear_error, "by the helper",
+                PF_LAUNCH_HELPER),
+        IN_MODE(a_running_command_survives_the_helper, "by the helper", PF_LAUNCH_HELPER),
+        IN_BOTH_MODES(commands_of_64_threads_do_not_mix),
+        IN_BOTH_MODES(stopping_ends_calls_under_way_with_137),
+        IN_BOTH_MODES(a_hundred_commands_leave_no_descriptor_and_no_zombie),
+        cmocka_unit_test(freeing_no_launcher_is_fine),
+        /* Last: it makes this process large for good. */
+        IN_MODE(a_process_with_1_GiB_pays_nothing_for_it, "auto", PF_LAUNCH_AUTO),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
