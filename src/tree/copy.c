@@ -241,25 +241,56 @@ static int place_link(struct tour *tour, const struct pf_walk_entry *entry, cons
     return 0;
 }
 
+/* Whether the destination has the very same link: what was seeded and is still there. */
+static bool has_same_link(const struct tour *tour, const struct pf_walk_entry *entry,
+                          const char *target)
+{
+    char there[PATH_MAX];
+    const char *name;
+    ssize_t len;
+    _cleanup_close_ int dir_fd =
+            tour->has_dst ? pf_beneath_open_parent(tour->options->dst_fd, entry->path, false, &name)
+                          : -1;
+
+    if (dir_fd < 0)
+        return false;
+    len = readlinkat(dir_fd, name, there, sizeof(there) - 1);
+    if (len < 0)
+        return false;
+    there[len] = '\0';
+    return strcmp(there, target) == 0;
+}
+
+/* Flush: a link that an agent made is not written to the host; one that is there already is fine.
+ */
+static int leave_link(struct tour *tour, const struct pf_walk_entry *entry, const char *target)
+{
+    static const char reason[] = "it is a symbolic link, which is not followed";
+    bool same = has_same_link(tour, entry, target);
+
+    if (tour->options->plan)
+        return pf_copy_plan_add(tour->options->plan, entry->path, false,
+                                same ? PINFOLD_PLAN_IDENTICAL : PINFOLD_PLAN_ERROR, 0,
+                                same ? "" : reason);
+    if (!same)
+        pf_copy_refuse(tour->job, "", entry->path, reason);
+    return 0;
+}
+
 static int take_link(struct tour *tour, const struct pf_walk_entry *entry)
 {
     char target[PATH_MAX];
     ssize_t len;
     int r;
 
-    if (!tour->options->links) {
-        if (tour->options->plan)
-            return pf_copy_plan_add(tour->options->plan, entry->path, false, PINFOLD_PLAN_ERROR, 0,
-                                    "it is a symbolic link, which is not followed");
-        pf_copy_refuse(tour->job, "", entry->path, "it is a symbolic link, which is not followed");
-        return 0;
-    }
     len = readlinkat(entry->dir_fd, entry->name, target, sizeof(target) - 1);
     if (len < 0) {
         fail_entry(tour, entry, "read the symbolic link", errno);
         return 0;
     }
     target[len] = '\0';
+    if (!tour->options->links)
+        return leave_link(tour, entry, target);
     if (!stays_inside(target, entry->depth) || !resolves_inside(tour, entry->path))
         return skip(tour, entry, "a symbolic link that leaves the source");
     if (tour->options->plan)

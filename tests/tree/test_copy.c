@@ -350,6 +350,25 @@ static void a_flush_goes_through_no_link_on_either_side(void **state)
     done(&f);
 }
 
+static void a_flush_leaves_a_link_that_the_destination_has_too(void **state)
+{
+    struct tmp *tmp = *state;
+    struct fixture f = prepare_flush(tmp, "*");
+
+    put_dir(f.src, "d");
+    put_link(f.src, "d/same", "../x");
+    put_link(f.src, "d/other", "../x");
+    put_link(f.src, "gone", "x");
+    put_dir(f.dst, "d");
+    put_link(f.dst, "d/same", "../x");
+    put_link(f.dst, "d/other", "../y");
+    run(&f);
+    check_counts(&f, 0, 0, 2);
+    check_error(&f, 0, "\"d/other\"", "symbolic link");
+    check_error(&f, 1, "\"gone\"", "symbolic link");
+    done(&f);
+}
+
 static void one_bad_path_does_not_stop_the_rest(void **state)
 {
     struct fixture f = prepare_seed(*state);
@@ -738,6 +757,7 @@ int main(void)
         TEST(a_flush_takes_what_matches_and_differs),
         TEST(excludes_win_over_includes),
         TEST(a_flush_goes_through_no_link_on_either_side),
+        TEST(a_flush_leaves_a_link_that_the_destination_has_too),
         TEST(one_bad_path_does_not_stop_the_rest),
         TEST(holes_stay_holes),
         TEST(many_files_are_copied_by_several_threads),
