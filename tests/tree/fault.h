@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making the Nth call of the C library fail: the calls are redirected here by the linker (--wrap,
+ * see meson.build). */
+#ifndef TESTS_TREE_FAULT_H
+#define TESTS_TREE_FAULT_H
+
+/* From now on the countdown runs in all threads; call number `at` (from 1) fails with the next of
+ * a few errno values that fit. */
+void fault_arm(unsigned at, int sys_errno);
+
+/* Stop. Returns the name of the call that failed, or NULL when there were fewer calls. */
+const char *fault_disarm(void);
+
+#endif
