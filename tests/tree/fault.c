@@ -69,7 +69,24 @@ WRAP_ALLOC(void *, reallocarray, (void *old, size_t count, size_t size), (old, c
 WRAP_ALLOC(char *, strdup, (const char *text), (text))
 WRAP_ALLOC(char *, strndup, (const char *text, size_t len), (text, len))
 
-WRAP(ssize_t, read, (int fd, void *data, size_t len), (fd, data, len))
+static void (*read_hook)(void *ctx);
+static void *read_hook_ctx;
+
+void fault_hook_reads(void (*hook)(void *ctx), void *ctx)
+{
+    read_hook = hook;
+    read_hook_ctx = ctx;
+}
+
+ssize_t __real_read(int fd, void *data, size_t len);
+ssize_t __wrap_read(int fd, void *data, size_t len);
+ssize_t __wrap_read(int fd, void *data, size_t len)
+{
+    if (read_hook)
+        read_hook(read_hook_ctx);
+    return hit("read", fault_errno) ? -1 : __real_read(fd, data, len);
+}
+
 WRAP(ssize_t, write, (int fd, const void *data, size_t len), (fd, data, len))
 WRAP(ssize_t, getdents64, (int fd, void *data, size_t len), (fd, data, len))
 WRAP(ssize_t, readlinkat, (int fd, const char *path, char *target, size_t len),

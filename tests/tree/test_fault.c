@@ -7,6 +7,8 @@
  */
 #include "tmp.h"
 
+#include <limits.h>
+
 #include "base/error.h"
 #include "fault.h"
 #include "tree/beneath.h"
@@ -326,6 +328,111 @@ TORTURE(do_tree_remove, removing_a_tree_survives_every_fault)
 TORTURE(do_relation, comparing_roots_survives_every_fault)
 TORTURE(do_fallback, the_walk_by_components_survives_every_fault)
 
+/* What happens to a file while it is read. */
+struct meddling {
+    int src;
+    const char *name;
+    unsigned reads, from, until; /* meddle before these reads, counted from 1 */
+    struct pinfold_cancel *cancel;
+};
+
+static void meddle(void *ctx)
+{
+    struct meddling *meddling = ctx;
+    int fd;
+
+    if (++meddling->reads < meddling->from || meddling->reads > meddling->until)
+        return;
+    if (meddling->cancel) {
+        pinfold_cancel_fire(meddling->cancel);
+        return;
+    }
+    fd = openat(meddling->src, meddling->name, O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_int_equal(write(fd, "more", 4), 4);
+    close(fd);
+}
+
+static const unsigned always = UINT_MAX;
+
+/* Seed a source of one file of this size. Returns the size it has in the destination, or -1. */
+static off_t seed_meddled(const struct tmp *tmp, size_t size, struct meddling *meddling,
+                          struct pf_copy_result *ret, int *ret_r)
+{
+    struct pf_copy_options options = { .src_name = "src", .dst_name = "dst", .links = true };
+    struct place place = build(tmp);
+    struct stat st;
+    int fd;
+
+    meddling->src = place.root;
+    put_dir(place.root, "one");
+    meddling->name = "one/file";
+    fd = openat(place.root, meddling->name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(write(fd, big, size), size);
+    close(fd);
+    options.src_fd = sub(place.root, "one");
+    options.dst_fd = place.dst;
+    options.cancel = meddling->cancel;
+    fault_hook_reads(meddle, meddling);
+    *ret_r = pf_copy_tree(&options, ret, &err);
+    fault_hook_reads(NULL, NULL);
+    close(options.src_fd);
+    if (fstatat(place.dst, "file", &st, 0) < 0)
+        st.st_size = -1;
+    leave(&place);
+    return st.st_size;
+}
+
+/* The umask is read through read(2) as well: the second one is the file's. */
+static void a_file_that_changes_once_is_read_again(void **state)
+{
+    static const size_t sizes[] = { 100, BIG };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct meddling meddling = { .until = 2 };
+        struct pf_copy_result result = { .files = 0 };
+        int r;
+        off_t size = seed_meddled(*state, sizes[i], &meddling, &result, &r);
+
+        assert_int_equal(r, 0);
+        assert_int_equal(result.errors.count, 0);
+        assert_int_equal(size, sizes[i] + 8);
+        assert_int_equal(result.bytes, sizes[i] + 8);
+        pinfold_strings_done(&result.skipped);
+    }
+}
+
+static void a_file_that_never_rests_is_an_error(void **state)
+{
+    static const size_t sizes[] = { 100, BIG };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct meddling meddling = { .until = always };
+        struct pf_copy_result result = { .files = 0 };
+        int r;
+        off_t size = seed_meddled(*state, sizes[i], &meddling, &result, &r);
+
+        assert_int_equal(r, 0);
+        assert_int_equal(size, -1);
+        assert_int_equal(result.files, 0);
+        assert_int_equal(result.errors.count, 1);
+        assert_string_equal(result.errors.items[0], "copy \"file\": it changes while it is read");
+        pinfold_strings_done(&result.errors);
+        pinfold_strings_done(&result.skipped);
+    }
+}
+
+static void cancelling_inside_a_large_file_leaves_nothing_of_it(void **state)
+{
+    struct meddling meddling = { .from = 3, .until = 3 }; /* after the first piece was written */
+    struct pf_copy_result result = { .files = 0 };
+    int r;
+
+    assert_int_equal(pinfold_cancel_new(&meddling.cancel, NULL), 0);
+    assert_int_equal(seed_meddled(*state, BIG, &meddling, &result, &r), -1);
+    assert_int_equal(r, -PINFOLD_ECANCELLED);
+    pinfold_cancel_free(meddling.cancel);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tmp_setup, tmp_teardown)
 
 int main(void)
@@ -350,6 +457,9 @@ int main(void)
         TEST(removing_a_tree_survives_every_fault),
         TEST(comparing_roots_survives_every_fault),
         TEST(the_walk_by_components_survives_every_fault),
+        TEST(a_file_that_changes_once_is_read_again),
+        TEST(a_file_that_never_rests_is_an_error),
+        TEST(cancelling_inside_a_large_file_leaves_nothing_of_it),
     };
 
     memset(big, 'B', BIG);
