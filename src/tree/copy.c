@@ -419,6 +419,17 @@ static void tour_done(struct tour *tour)
         pf_dirs_done(&tour->dst);
 }
 
+/* A root cannot be used at all: whatever the system said, the workspace is not prepared. */
+static int fail_root(const struct pf_copy_options *options, int result, struct pinfold_error *err)
+{
+    if (result == -PINFOLD_ENOMEM)
+        return pf_fail_nomem(err);
+    if (err)
+        err->code = PINFOLD_EPREPARE;
+    return pf_wrap(err, -PINFOLD_EPREPARE, "copy \"%s\" to \"%s\"", PF_QUOTE(options->src_name),
+                   PF_QUOTE(options->dst_name ? options->dst_name : "nowhere"));
+}
+
 /* Walk the source, with the threads at work behind. */
 static int run(struct tour *tour, struct pinfold_error *err)
 {
@@ -428,18 +439,14 @@ static int run(struct tour *tour, struct pinfold_error *err)
     int r;
 
     r = pf_walk_new(options->src_fd, &tour->walk, err);
-    if (r < 0)
-        return r == -PINFOLD_ENOMEM ? r
-                                    : pf_wrap(err, -PINFOLD_EPREPARE, "copy from \"%s\"",
-                                              PF_QUOTE(options->src_name));
-    if (options->dst_fd >= 0) {
+    if (r == 0 && options->dst_fd >= 0) {
         r = pf_dirs_init(&tour->dst, options->dst_fd, O_PATH);
         tour->has_dst = true; /* what there is of it */
         if (r < 0)
-            return r == -ENOMEM ? pf_fail_nomem(err)
-                                : pf_fail_os(err, -r, "open directory \"%s\"",
-                                             PF_QUOTE(options->dst_name));
+            r = pf_fail_os(err, -r, "open the destination");
     }
+    if (r < 0)
+        return fail_root(options, r, err);
     while (!pf_copy_tick(&caller) && (r = pf_walk_next(tour->walk, &entry)) > 0)
         if (visit(tour, &entry) < 0)
             pf_copy_no_memory(tour->job);
@@ -497,8 +504,7 @@ static int check_roots(const struct pf_copy_options *options, struct pinfold_err
         return 1;
     r = pf_roots_relation(options->src_fd, options->dst_fd, &relation, err);
     if (r < 0)
-        return pf_wrap(err, -PINFOLD_EPREPARE, "compare \"%s\" and \"%s\"",
-                       PF_QUOTE(options->src_name), PF_QUOTE(options->dst_name));
+        return fail_root(options, r, err);
     if (relation == PF_ROOTS_NESTED)
         return pf_fail(err, PINFOLD_EPREPARE,
                        "copy \"%s\" to \"%s\": one lies inside the other, nothing was copied",
