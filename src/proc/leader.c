@@ -22,8 +22,12 @@ struct start {
     pid_t supervisor;
 };
 
+/* What ends on the leader's own stack: AddressSanitizer, which does not know that stack, would warn
+ * on the command's stderr when it sees the process leave it. */
+#define LAST_WORDS __attribute__((noreturn, no_sanitize_address))
+
 /* Exit codes and words as shells have them. */
-static void refuse(const char *name, int sys_errno) __attribute__((noreturn));
+static void refuse(const char *name, int sys_errno) LAST_WORDS;
 static void refuse(const char *name, int sys_errno)
 {
     bool missing = sys_errno == ENOENT || sys_errno == ENOTDIR;
@@ -85,8 +89,7 @@ static int search_and_execute(const struct pf_super_spec *spec)
     }
 }
 
-static void fail(const struct pf_super_spec *spec, enum pf_super_stage stage)
-        __attribute__((noreturn));
+static void fail(const struct pf_super_spec *spec, enum pf_super_stage stage) LAST_WORDS;
 static void fail(const struct pf_super_spec *spec, enum pf_super_stage stage)
 {
     pf_super_fail(spec->control, errno, stage);
@@ -117,6 +120,7 @@ static int set_stdio(const struct pf_super_spec *spec)
     return spec->script >= 0 ? dup2(spec->script, PF_SCRIPT_FD) : 0;
 }
 
+static int leader_main(void *arg) LAST_WORDS;
 static int leader_main(void *arg)
 {
     const struct start *start = arg;
