@@ -194,10 +194,9 @@ static void commands_around_128_KiB_work(void **state)
 static void a_huge_argument_is_an_error_that_names_the_limits(void **state)
 {
     struct fixture *f = *state;
-    const char *preload = getenv("LD_PRELOAD");
 
-    if (preload && strstr(preload, "vgpreload"))
-        skip(); /* valgrind does not survive an exec that fails late */
+    if (under_valgrind())
+        skip();
     _cleanup_free_ char *huge = long_command("BIG=", "", 140000);
     const char *env[] = { huge, NULL };
 
