@@ -67,6 +67,15 @@ static int refuse_dir(struct tour *tour, unsigned depth, const char *path, int s
     return 0;
 }
 
+/* Refuse the directory that the first len bytes of an entry's path name. */
+static int refuse_parent(struct tour *tour, unsigned depth, const struct pf_walk_entry *entry,
+                         size_t len, int sys_errno)
+{
+    _cleanup_free_ char *path = strndup(entry->path, len);
+
+    return path ? refuse_dir(tour, depth, path, sys_errno) : no_memory(tour);
+}
+
 /* Enter the next directory of the destination, which is made when it is missing. */
 static int enter_dst(struct tour *tour, const char *name)
 {
@@ -95,8 +104,10 @@ static int follow_to(struct tour *tour, const struct pf_walk_entry *entry)
         return 0;
     for (;;) {
         depth = (unsigned)tour->dst.count - 1;
-        if (depth == entry->depth)
+        if (depth == entry->depth && pf_dirs_top(&tour->dst)->fd >= 0)
             return 1;
+        if (depth == entry->depth) /* it could not be opened again; the root always is open */
+            return refuse_parent(tour, depth - 1, entry, tour->dst.path.len, ESTALE);
         start = entry->path + tour->dst.path.len + (depth > 0);
         slash = strchr(start, '/');
         memcpy(name, start, (size_t)(slash - start));
@@ -108,11 +119,8 @@ static int follow_to(struct tour *tour, const struct pf_walk_entry *entry)
             tour->missing = depth;
             return 0;
         }
-        if (r < 0) {
-            _cleanup_free_ char *path = strndup(entry->path, (size_t)(slash - entry->path));
-
-            return path ? refuse_dir(tour, depth, path, -r) : no_memory(tour);
-        }
+        if (r < 0)
+            return refuse_parent(tour, depth, entry, (size_t)(slash - entry->path), -r);
     }
 }
 

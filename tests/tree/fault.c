@@ -87,7 +87,23 @@ ssize_t __wrap_read(int fd, void *data, size_t len)
     return hit("read", fault_errno) ? -1 : __real_read(fd, data, len);
 }
 
-WRAP(ssize_t, write, (int fd, const void *data, size_t len), (fd, data, len))
+static atomic_int write_errno;
+
+void fault_fail_writes(int sys_errno)
+{
+    atomic_store(&write_errno, sys_errno);
+}
+
+ssize_t __real_write(int fd, const void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len)
+{
+    errno = atomic_load(&write_errno);
+    if (errno != 0)
+        return -1;
+    return hit("write", fault_errno) ? -1 : __real_write(fd, data, len);
+}
+
 WRAP(ssize_t, getdents64, (int fd, void *data, size_t len), (fd, data, len))
 WRAP(ssize_t, readlinkat, (int fd, const char *path, char *target, size_t len),
      (fd, path, target, len))

@@ -10,6 +10,9 @@ void fault_arm(unsigned at, int sys_errno);
 /* Stop. Returns the name of the call that failed, or NULL when there were fewer calls. */
 const char *fault_disarm(void);
 
+/* Every write(2) fails with this; 0: none does. */
+void fault_fail_writes(int sys_errno);
+
 /* Call hook before every read(2), until hook is NULL. */
 void fault_hook_reads(void (*hook)(void *ctx), void *ctx);
 

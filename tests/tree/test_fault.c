@@ -433,6 +433,63 @@ static void cancelling_inside_a_large_file_leaves_nothing_of_it(void **state)
     pinfold_cancel_free(meddling.cancel);
 }
 
+/* Seed many files while every write fails. Returns how many files there are in the destination. */
+static unsigned seed_failing(const struct tmp *tmp, unsigned count, int sys_errno,
+                             struct pf_copy_result *ret)
+{
+    struct pf_copy_options options = { .src_name = "src", .dst_name = "dst", .links = true };
+    struct place place = build(tmp);
+    struct pinfold_file_infos infos;
+    unsigned found = 0;
+    char name[32];
+
+    put_dir(place.root, "many");
+    put_dir(place.root, "empty");
+    options.src_fd = sub(place.root, "many");
+    options.dst_fd = sub(place.root, "empty");
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "file-%05u", i);
+        put(options.src_fd, name, "x");
+    }
+    fault_fail_writes(sys_errno);
+    assert_int_equal(pf_copy_tree(&options, ret, &err), 0);
+    fault_fail_writes(0);
+    assert_int_equal(pf_dir_list(options.dst_fd, ".", &infos, NULL, &err), 0);
+    found = (unsigned)infos.count;
+    pinfold_file_infos_done(&infos);
+    close(options.src_fd);
+    close(options.dst_fd);
+    leave(&place);
+    return found;
+}
+
+static void a_full_disk_is_named_and_ends_the_copy_early(void **state)
+{
+    struct pf_copy_result result = { .files = 0 };
+    size_t count;
+
+    assert_int_equal(seed_failing(*state, 500, ENOSPC, &result), 0);
+    count = result.errors.count;
+    assert_in_range(count, 9, 20); /* eight, the last line, and what was under way */
+    assert_non_null(strstr(result.errors.items[0], "copy \"file-"));
+    assert_non_null(strstr(result.errors.items[0], "write: No space left on device"));
+    assert_string_equal(result.errors.items[count - 1], "stopped: no space is left in \"dst\"");
+    assert_int_equal(result.files, 0);
+    pinfold_strings_done(&result.errors);
+    pinfold_strings_done(&result.skipped);
+}
+
+static void a_dying_disk_does_not_fill_the_memory_with_errors(void **state)
+{
+    struct pf_copy_result result = { .files = 0 };
+
+    assert_int_equal(seed_failing(*state, 10100, EIO, &result), 0);
+    assert_int_equal(result.errors.count, 10001);
+    assert_string_equal(result.errors.items[10000], "and 100 more errors");
+    pinfold_strings_done(&result.errors);
+    pinfold_strings_done(&result.skipped);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tmp_setup, tmp_teardown)
 
 int main(void)
@@ -460,6 +517,8 @@ int main(void)
         TEST(a_file_that_changes_once_is_read_again),
         TEST(a_file_that_never_rests_is_an_error),
         TEST(cancelling_inside_a_large_file_leaves_nothing_of_it),
+        TEST(a_full_disk_is_named_and_ends_the_copy_early),
+        TEST(a_dying_disk_does_not_fill_the_memory_with_errors),
     };
 
     memset(big, 'B', BIG);
