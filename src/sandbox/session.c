@@ -66,7 +66,10 @@ static void after_fork_in_child(void)
 
     /* The sessions are the parent's: forgotten here without closing anything. */
     DL_FOREACH(table, session)
-    session->state = CLOSED;
+    {
+        session->state = CLOSED;
+        session->refs--; /* the table's */
+    }
     inherited = table != NULL;
     table = NULL;
     pthread_cond_init(&changed, NULL);
