@@ -79,10 +79,13 @@ static int search_and_execute(const struct pf_super_spec *spec)
                 candidate[len++] = '/';
             memcpy(candidate + len, name, name_len + 1);
             execute(candidate, spec);
-            if (errno == EACCES)
-                worst = EACCES;
-            else if (errno != ENOENT && errno != ENOTDIR)
+            if (errno == EACCES) {
+                /* To shells a directory of PATH that may not be searched is one without it. */
+                if (access(candidate, F_OK) == 0)
+                    worst = EACCES;
+            } else if (errno != ENOENT && errno != ENOTDIR) {
                 return errno;
+            }
         }
         if (*end == '\0')
             return worst;
