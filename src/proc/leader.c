@@ -75,9 +75,9 @@ static int search_and_execute(const struct pf_super_spec *spec)
                 candidate[len++] = '/';
             memcpy(candidate + len, name, name_len + 1);
             execute(candidate, spec);
-            if (errno == EACCES)
-                worst = EACCES;
-            else if (errno != ENOENT && errno != ENOTDIR)
+            if (errno == EACCES && access(candidate, F_OK) == 0)
+                worst = EACCES; /* a directory that is closed to us does not count */
+            else if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
                 return errno;
         }
         if (*end == '\0')

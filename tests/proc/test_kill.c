@@ -314,7 +314,7 @@ static void a_killed_supervisor_is_an_error_and_the_leader_dies(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(run(f, "echo $$ >pid; kill -9 $PPID; sleep 50"), -PINFOLD_EBACKEND);
+    assert_int_equal(run(f, "echo $$ >pid; kill -9 $PPID; exec sleep 50"), -PINFOLD_EBACKEND);
     assert_non_null(strstr(f->err.msg, "supervisor died"));
     assert_true(comes_to_be_gone(read_pid(f, "pid")));
     assert_run(f, "echo next", 0);
