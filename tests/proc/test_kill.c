@@ -320,12 +320,15 @@ static void a_killed_supervisor_is_an_error_and_the_leader_dies(void **state)
     assert_run(f, "echo next", 0);
 }
 
-static void supervisors_have_a_name_and_no_terminal(void **state)
+static void supervisors_have_a_name_and_a_group_of_their_own(void **state)
 {
     struct fixture *f = *state;
 
-    assert_run(f, "sleep 0.1; cat /proc/$PPID/comm; cut -d' ' -f7 /proc/$PPID/stat", 0);
-    assert_string_equal(f->result.output, "pinfold-super\n0\n");
+    assert_run(f,
+               "sleep 0.1; cat /proc/$PPID/comm; set -- $(cat /proc/$PPID/stat);"
+               "[ $5 = $PPID ] && echo leads",
+               0);
+    assert_string_equal(f->result.output, "pinfold-super\nleads\n");
 }
 
 int main(void)
@@ -349,7 +352,7 @@ int main(void)
         IN_BOTH_MODES(when_the_owner_is_killed_everything_is),
         IN_BOTH_MODES(a_forked_host_must_not_use_the_launcher),
         IN_BOTH_MODES(a_killed_supervisor_is_an_error_and_the_leader_dies),
-        IN_BOTH_MODES(supervisors_have_a_name_and_no_terminal),
+        IN_BOTH_MODES(supervisors_have_a_name_and_a_group_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
