@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A jail: the first process of a set of new namespaces, with a file tree of its own and nothing
+ * left to gain. It serves the requests of proc/wire.h, as the helper program does, until its owner
+ * closes the socket or dies; then the kernel takes down everything inside.
+ */
+#ifndef PF_JAIL_JAIL_H
+#define PF_JAIL_JAIL_H
+
+#include <pinfold/backend.h>
+
+#define PF_JAIL_WORKSPACE "/workspace" /* the workspace, as commands see it */
+#define PF_JAIL_HOME "/home/agent"
+#define PF_JAIL_PROXY_PORT 3128 /* where PINFOLD_NET_ALLOW's proxy listens inside */
+
+struct pf_jail;
+
+/* What a jail is made of. Everything is borrowed for the call. */
+struct pf_jail_config {
+    int workspace_fd; /* the host directory shown at PF_JAIL_WORKSPACE */
+    bool workspace_read_only;
+    const char *const *ro, *rw; /* absolute host directories shown at the same path */
+    const char *rootfs;         /* instead of the host's system directories; may be NULL */
+    enum pinfold_net net;
+    struct pinfold_limits limits;
+};
+
+/* Make one. Returns when the jail is locked and serves, or -PINFOLD_EOS, -PINFOLD_ENOTSUP (the
+ * kernel or its configuration cannot isolate: the message says what is missing and how to turn it
+ * on), -PINFOLD_EVALUE, -PINFOLD_EBACKEND, -PINFOLD_ENOMEM. There is no fallback. */
+int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
+                 struct pinfold_error *err);
+
+/* The socket that takes requests. Borrowed. */
+int pf_jail_socket(const struct pf_jail *jail);
+
+/* With PINFOLD_NET_ALLOW: the socket that listens inside at PF_JAIL_PROXY_PORT; the caller owns it.
+ * -1 otherwise, and after the first call. */
+int pf_jail_take_proxy_socket(struct pf_jail *jail);
+
+/* Kill everything inside, wait until it is gone (bounded), free. NULL is fine. */
+void pf_jail_close(struct pf_jail *jail);
+
+#endif
