@@ -22,6 +22,9 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+import output  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -143,7 +146,12 @@ def seed(bench):
             yield seed_large(bench, base, label)
 
 
-SECTIONS = {"seed": ("Seeding a workspace", seed)}
+def commands(bench):
+    for title, goal, times in output.section(bench.build, bench.rounds):
+        yield Table(title, goal, times)
+
+
+SECTIONS = {"seed": ("Seeding a workspace", seed), "commands": ("Running commands", commands)}
 
 
 def file_system(path):

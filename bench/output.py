@@ -44,7 +44,7 @@ def in_turns(contenders, rounds):
 
 def peak_memory(pinfold):
     """A row whose "seconds" are MiB would mislead: print it as a title instead."""
-    _, kib = spawn([pinfold, "run", "--json", "--max-output", "100000", "--", FLOOD])
+    _, kib = spawn([pinfold, "run", "-q", "--backend", "local", "--json", "--max-output", "100000", "--", FLOOD])
     return kib / 1024
 
 
@@ -52,16 +52,16 @@ def section(build, rounds=7):
     pinfold = str(pathlib.Path(build).resolve() / "pinfold")
     quoted = f"'{pinfold}'"
     start = in_turns({
-        "pinfold run -- true": lambda: spawn([pinfold, "run", "--", "true"])[0],
+        "pinfold run --backend local -- true": lambda: spawn([pinfold, "run", "-q", "--backend", "local", "--", "true"])[0],
         "sh -c true": shell("true"),
     }, rounds * 20)
     kept = in_turns({
         "pinfold run --json --max-output 100000":
-            lambda: spawn([pinfold, "run", "--json", "--max-output", "100000", "--", FLOOD])[0],
+            lambda: spawn([pinfold, "run", "-q", "--backend", "local", "--json", "--max-output", "100000", "--", FLOOD])[0],
         "head | cat": shell(f"{FLOOD} | cat >/dev/null"),
     }, rounds)
     streamed = in_turns({
-        "pinfold run | cat": shell(f"{quoted} run -- '{FLOOD}' | cat >/dev/null"),
+        "pinfold run | cat": shell(f"{quoted} run -q --backend local -- '{FLOOD}' | cat >/dev/null"),
         "head | cat | cat": shell(f"{FLOOD} | cat | cat >/dev/null"),
     }, rounds)
     return [
