@@ -177,7 +177,9 @@ static int send_request(const struct pf_helper *helper, const struct pf_wire_req
 int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *spec,
                   struct pinfold_error *err)
 {
-    size_t argv_len = pack(spec->argv, NULL), blob_len = argv_len + pack(spec->envp, NULL);
+    const char *const cwd[] = { spec->cwd_path, NULL };
+    size_t cwd_len = pack(cwd, NULL), argv_len = pack(spec->argv, NULL);
+    size_t blob_len = cwd_len + argv_len + pack(spec->envp, NULL);
     _cleanup_free_ char *text = malloc(blob_len);
     struct pf_wire_request request = {
         .deadline = spec->deadline,
@@ -188,6 +190,7 @@ int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *sp
         .search = spec->search,
         .has_cwd = spec->cwd >= 0,
         .has_script = spec->script >= 0,
+        .has_cwd_path = spec->cwd_path != NULL,
     };
     int fds[PF_WIRE_MAX] = { spec->control, spec->read_end[0], spec->read_end[1],
                              spec->write_end[0], spec->write_end[1] };
@@ -196,8 +199,9 @@ int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *sp
 
     if (!text)
         return pf_fail_nomem(err);
-    pack(spec->argv, text);
-    pack(spec->envp, text + argv_len);
+    pack(cwd, text);
+    pack(spec->argv, text + cwd_len);
+    pack(spec->envp, text + cwd_len + argv_len);
     _cleanup_close_ int blob =
             pf_sealed_file("pinfold-request", &(struct iovec){ text, blob_len }, 1);
     if (blob < 0)

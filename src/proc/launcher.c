@@ -44,6 +44,17 @@ int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
     return 0;
 }
 
+int pf_launcher_new_in_jail(int socket, struct pf_launcher **ret, struct pinfold_error *err)
+{
+    int r = pf_launcher_new(ret, err);
+
+    if (r == 0) {
+        (*ret)->mode = PF_LAUNCH_JAIL;
+        (*ret)->helper.socket = socket;
+    }
+    return r;
+}
+
 void pf_launcher_force(struct pf_launcher *launcher, enum pf_launch_mode mode, const char *helper)
 {
     launcher->mode = mode;
@@ -103,13 +114,31 @@ static int want_helper(struct pf_launcher *launcher, bool *ret, struct pinfold_e
 }
 
 /* Under the lock. */
-static int launch(struct pf_launcher *launcher, const struct pf_super_spec *spec, pid_t *ret_pid,
+static int launch_in_jail(struct pf_launcher *launcher, struct pf_super_spec *spec,
+                          struct pinfold_error *err)
+{
+    int r;
+
+    spec->owner = 0; /* has no number in there; the jail watches its owner itself */
+    launcher->last_mode = PF_LAUNCH_JAIL;
+    r = pf_helper_ask(&launcher->helper, spec, err);
+    if (r != -PINFOLD_EBACKEND)
+        return r;
+    return pf_fail(
+            err, PINFOLD_EBACKEND,
+            "the sandbox has died (was it killed, or out of memory?); stop it and start anew");
+}
+
+/* Under the lock. */
+static int launch(struct pf_launcher *launcher, struct pf_super_spec *spec, pid_t *ret_pid,
                   struct pinfold_error *err)
 {
     bool by_helper;
     int r;
 
     *ret_pid = 0;
+    if (launcher->mode == PF_LAUNCH_JAIL)
+        return launch_in_jail(launcher, spec, err);
     for (int attempt = 0;; attempt++) {
         r = want_helper(launcher, &by_helper, err);
         if (r < 0 || !by_helper)
@@ -263,6 +292,15 @@ static void wait_for_end(struct pf_live *live)
         poll(&hang_up, 1, -1);
 }
 
+/* A jail's socket is not ours to close. */
+static void forget_helper(struct pf_launcher *launcher)
+{
+    if (launcher->mode == PF_LAUNCH_JAIL)
+        launcher->helper.socket = -1;
+    else
+        pf_helper_stop(&launcher->helper);
+}
+
 void pf_launcher_stop(struct pf_launcher *launcher)
 {
     struct pf_live *left;
@@ -277,7 +315,7 @@ void pf_launcher_stop(struct pf_launcher *launcher)
     while (launcher->running > 0)
         pthread_cond_wait(&launcher->idle, &launcher->lock);
     left = TAKE(launcher->live);
-    pf_helper_stop(&launcher->helper);
+    forget_helper(launcher);
     pthread_mutex_unlock(&launcher->lock);
     while (left) {
         struct pf_live *live = left;
@@ -300,8 +338,7 @@ void pf_launcher_free(struct pf_launcher *launcher)
             close(live->control);
         free(live);
     }
-    if (launcher->helper.socket >= 0)
-        close(launcher->helper.socket);
+    forget_helper(launcher);
     pthread_mutex_destroy(&launcher->lock);
     pthread_cond_destroy(&launcher->idle);
     free(launcher);

@@ -34,6 +34,7 @@ enum pf_launch_mode {
     PF_LAUNCH_AUTO,
     PF_LAUNCH_DIRECT,
     PF_LAUNCH_HELPER,
+    PF_LAUNCH_JAIL, /* by the first process of a jail */
 };
 void pf_launcher_force(struct pf_launcher *launcher, enum pf_launch_mode mode, const char *helper);
 enum pf_launch_mode pf_launcher_last_mode(const struct pf_launcher *launcher);

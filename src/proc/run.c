@@ -152,6 +152,7 @@ static int start(struct pf_launcher *launcher, struct run *run, const struct pre
         .read_end = { out[0], errs[0] },
         .write_end = { out[1], errs[1] },
         .cwd = request->cwd_fd,
+        .cwd_path = request->cwd_path,
         .script = prepared->script,
         .deadline =
                 request->timeout_ns == PF_NEVER ? PF_NEVER : pf_clock_deadline(request->timeout_ns),

@@ -18,6 +18,9 @@
 struct pf_launcher;
 
 int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err);
+/* A launcher whose supervisors run in a jail: socket, borrowed, is the jail's. There is no other
+ * way when it is gone. Commands must come with cwd_path. */
+int pf_launcher_new_in_jail(int socket, struct pf_launcher **ret, struct pinfold_error *err);
 
 /* Kill every command and what is left of finished ones, wait for it, and refuse new commands.
  * Calls of pf_run() under way return with what they have, exit code 137; do not call this from
@@ -32,7 +35,9 @@ struct pf_run_request {
     size_t command_len;
     const char *const *argv; /* instead of command */
     const char *const *envp; /* the whole environment, NULL-terminated */
-    int cwd_fd;              /* borrowed */
+    int cwd_fd;              /* borrowed; -1: enter cwd_path */
+    const char *cwd_path;    /* entered by the command's first process; for jails, where a
+                                descriptor of a host directory would be a way out */
     int64_t timeout_ns;      /* > 0, or PF_NEVER */
     size_t output_limit;     /* bytes of decoded stdout and stderr together kept in the result */
     bool keep_tail;

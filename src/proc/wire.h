@@ -18,6 +18,7 @@ struct pf_wire_request {
     uint32_t argc, envc;
     int32_t owner;
     uint8_t search, has_cwd, has_script;
+    uint8_t has_cwd_path; /* the first string of the blob, before the vectors */
 };
 
 /* The descriptors in the order in which they travel; the last two are optional. */

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * IsolatedSandboxBackend: the workspace is a host directory, and commands run in a jail that shows
+ * it to them as /workspace. The host side of every file operation is that of the local backend.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/directory.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/strings.h"
+#include "jail/jail.h"
+#include "proc/env.h"
+#include "tree/file.h"
+
+struct isolated {
+    struct pf_directory dir; /* first: the operations of directory.h take it for the state */
+    bool own_root;           /* a temporary one, deleted by close */
+    bool workspace_read_only;
+    char **ro, **rw;
+    char *rootfs;
+    enum pinfold_net net;
+    struct pinfold_limits limits;
+    struct pf_jail *jail;
+};
+
+/* All that a command has of an environment, before what was asked for. */
+static const char *const base_env[] = {
+    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME=" PF_JAIL_HOME,
+    "USER=agent",
+    "LOGNAME=agent",
+    "SHELL=/bin/sh",
+    "LANG=C.UTF-8",
+    "TMPDIR=/tmp",
+    NULL,
+};
+
+/* ---- life ---- */
+
+static int make_root(struct isolated *isolated, struct pinfold_error *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    _cleanup_free_ char *path = NULL;
+
+    if (asprintf(&path, "%s/pinfold-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0) {
+        path = NULL;
+        return pf_fail_nomem(err);
+    }
+    if (!mkdtemp(path))
+        return pf_fail_os(err, errno, "make a workspace under %s", PF_QUOTE(tmp ? tmp : "/tmp"));
+    isolated->dir.configured_root = TAKE(path);
+    return 0;
+}
+
+static int open_jail(struct isolated *isolated, struct pinfold_error *err)
+{
+    struct pf_directory *dir = &isolated->dir;
+    int r = pf_jail_open(
+            &(struct pf_jail_config){
+                    .workspace_fd = dir->root->fd,
+                    .workspace_read_only = isolated->workspace_read_only,
+                    .ro = (const char *const *)isolated->ro,
+                    .rw = (const char *const *)isolated->rw,
+                    .rootfs = isolated->rootfs,
+                    .net = isolated->net,
+                    .limits = isolated->limits,
+            },
+            &isolated->jail, err);
+
+    if (r == 0)
+        r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &dir->launcher, err);
+    return r;
+}
+
+static void remove_own_root(struct isolated *isolated)
+{
+    _cleanup_free_ char *path = TAKE(isolated->dir.configured_root);
+    char *slash = strrchr(path, '/');
+    _cleanup_close_ int parent_fd = -1;
+
+    *slash = '\0';
+    parent_fd = pf_root_open(*path ? path : "/", false, NULL, NULL);
+    if (parent_fd >= 0)
+        pf_tree_remove(parent_fd, slash + 1, NULL);
+    free(TAKE(isolated->dir.real_root));
+}
+
+static int isolated_close(void *state, struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+
+    (void)err;
+    pf_directory_close(&isolated->dir);
+    pf_jail_close(TAKE(isolated->jail));
+    if (isolated->own_root && isolated->dir.configured_root)
+        remove_own_root(isolated);
+    return 0;
+}
+
+static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    int r = 0;
+
+    (void)cancel;
+    if (isolated->own_root)
+        r = make_root(isolated, err);
+    if (r == 0)
+        r = pf_directory_open(&isolated->dir, err);
+    if (r == 0)
+        r = open_jail(isolated, err);
+    if (r < 0)
+        isolated_close(state, NULL);
+    return r;
+}
+
+static const char *isolated_workspace_root(void *state)
+{
+    (void)state;
+    return PF_JAIL_WORKSPACE;
+}
+
+static void isolated_free(void *state)
+{
+    struct isolated *isolated = state;
+
+    pf_jail_close(isolated->jail);
+    pf_directory_done(&isolated->dir);
+    pf_strv_free(isolated->ro);
+    pf_strv_free(isolated->rw);
+    free(isolated->rootfs);
+    free(isolated);
+}
+
+/* ---- commands ---- */
+
+static int isolated_execute(void *state, const struct pinfold_execute_options *options,
+                            struct pinfold_execute_result *ret_result,
+                            struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
+    struct isolated *isolated = state;
+    const char *cwd = options->cwd ? options->cwd : ".";
+    _cleanup_free_ char *pwd = pf_directory_pwd(PF_JAIL_WORKSPACE, cwd);
+    struct pf_run_request request;
+    _cleanup_strv_ char **env = NULL;
+    int r = pf_env_check(options->env, err);
+
+    if (r == 0)
+        r = pf_directory_get_root(&isolated->dir, &root, cancel, err);
+    if (r < 0)
+        return r;
+    if (pwd)
+        env = pf_env_merge(
+                (const char *const *const[]){
+                        base_env,
+                        (const char *const[]){ pwd, NULL },
+                        (const char *const *)isolated->dir.env,
+                        options->env,
+                },
+                4);
+    if (!env)
+        return pf_fail_nomem(err);
+    r = pf_directory_request(&isolated->dir, options, (const char *const *)env, cancel, &request,
+                             err);
+    if (r < 0)
+        return r;
+    request.cwd_path = pwd + strlen("PWD=");
+    return pf_run(isolated->dir.launcher, &request, ret_result, err);
+}
+
+static const struct pinfold_backend_ops isolated_ops = {
+    .size = sizeof(struct pinfold_backend_ops),
+    .type_name = "IsolatedSandboxBackend",
+    .create = isolated_create,
+    .close = isolated_close,
+    .stop_commands = pf_directory_stop_commands,
+    .read_file = pf_directory_read_file,
+    .write_file = pf_directory_write_file,
+    .list_dir = pf_directory_list_dir,
+    .remove_file = pf_directory_remove_file,
+    .move_file = pf_directory_move_file,
+    .seed_workspace = pf_directory_seed_workspace,
+    .sync_artifacts = pf_directory_sync_artifacts,
+    .upload_files = pf_directory_upload_files,
+    .download_files = pf_directory_download_files,
+    .execute = isolated_execute,
+    .workspace_root = isolated_workspace_root,
+    .storage_key = pf_directory_storage_key,
+    .free = isolated_free,
+};
+
+/* ---- making ---- */
+
+static int check_absolute(const char *const *paths, const char *option, struct pinfold_error *err)
+{
+    for (size_t i = 0; paths && paths[i]; i++)
+        if (paths[i][0] != '/')
+            return pf_fail(err, PINFOLD_EVALUE,
+                           "IsolatedSandboxBackend: %s %s must be an absolute path", option,
+                           PF_QUOTE(paths[i]));
+    return 0;
+}
+
+static int check_options(const struct pinfold_isolated_options *options, struct pinfold_error *err)
+{
+    int r;
+
+    if (options->size != sizeof(*options))
+        return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: options of %zu bytes, not %zu",
+                       options->size, sizeof(*options));
+    if (options->net != PINFOLD_NET_NONE && options->net != PINFOLD_NET_HOST)
+        return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: no network of kind %d",
+                       (int)options->net);
+    r = check_absolute(options->ro, "ro", err);
+    if (r == 0)
+        r = check_absolute(options->rw, "rw", err);
+    if (r == 0 && options->rootfs)
+        r = check_absolute((const char *const[]){ options->rootfs, NULL }, "rootfs", err);
+    if (r < 0)
+        return r;
+    return pf_directory_check("IsolatedSandboxBackend", options->timeout_seconds, options->env,
+                              err);
+}
+
+static int copy_options(struct isolated *isolated, const struct pinfold_isolated_options *options,
+                        struct pinfold_error *err)
+{
+    int r = pf_directory_init(&isolated->dir, options->workspace_root, options->timeout_seconds,
+                              options->max_output_bytes, options->env, err);
+
+    if (r < 0)
+        return r;
+    isolated->dir.fixed = true; /* the jail shows the directory that it was given */
+    isolated->own_root = !options->workspace_root;
+    isolated->workspace_read_only = options->workspace_read_only;
+    isolated->net = options->net;
+    isolated->limits = options->limits;
+    isolated->ro = pf_strv_copy(options->ro);
+    isolated->rw = pf_strv_copy(options->rw);
+    isolated->rootfs = options->rootfs ? strdup(options->rootfs) : NULL;
+    if (!isolated->ro || !isolated->rw || (options->rootfs && !isolated->rootfs))
+        return pf_fail_nomem(err);
+    return 0;
+}
+
+static void isolated_freep(struct isolated **isolated)
+{
+    if (*isolated)
+        isolated_free(*isolated);
+}
+
+int pinfold_isolated_backend_new(const struct pinfold_isolated_options *options,
+                                 struct pinfold_backend **ret_backend, struct pinfold_error *err)
+{
+    static const struct pinfold_isolated_options defaults = PINFOLD_ISOLATED_OPTIONS_INIT;
+    PF_CLEANUP(isolated_freep) struct isolated *isolated = NULL;
+    int r;
+
+    if (!options)
+        options = &defaults;
+    r = check_options(options, err);
+    if (r < 0)
+        return r;
+    isolated = calloc(1, sizeof(*isolated));
+    if (!isolated)
+        return pf_fail_nomem(err);
+    r = copy_options(isolated, options, err);
+    if (r == 0)
+        r = pinfold_backend_new(&isolated_ops, isolated, NULL, ret_backend, err);
+    if (r == 0)
+        (void)TAKE(isolated);
+    return r;
+}
