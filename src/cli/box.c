@@ -11,11 +11,30 @@
 /* The manager wants an idle limit; nothing here ever asks it to expire sessions. */
 #define TTL_SECONDS 3600.0
 
+static int make_isolated(struct pf_box *box, const struct pf_options *options,
+                         const char *workspace, struct pinfold_error *err)
+{
+    struct pinfold_isolated_options isolated = PINFOLD_ISOLATED_OPTIONS_INIT;
+
+    isolated.workspace_root = workspace;
+    isolated.timeout_seconds = options->timeout_seconds;
+    isolated.max_output_bytes = options->max_output_bytes;
+    isolated.env = options->env;
+    isolated.ro = options->ro;
+    isolated.rw = options->rw;
+    isolated.net = options->host_net ? PINFOLD_NET_HOST : PINFOLD_NET_NONE;
+    isolated.limits.memory_bytes = options->memory_bytes;
+    isolated.limits.processes = options->processes;
+    return pinfold_isolated_backend_new(&isolated, &box->backend, err);
+}
+
 static int make_backend(struct pf_box *box, const struct pf_options *options, const char *workspace,
                         struct pinfold_error *err)
 {
     struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
 
+    if (options->isolated)
+        return make_isolated(box, options, workspace, err);
     local.workspace_root = workspace;
     local.timeout_seconds = options->timeout_seconds;
     local.max_output_bytes = options->max_output_bytes;

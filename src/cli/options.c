@@ -39,8 +39,10 @@ static const char *set_directory(const char **slot, const char *value)
 
 static const char *apply_backend(struct pf_options *options, const char *value)
 {
-    (void)options;
-    return strcmp(value, "local") == 0 ? NULL : "no such backend; there is: local";
+    options->isolated = strcmp(value, "isolated") == 0;
+    return options->isolated || strcmp(value, "local") == 0
+                   ? NULL
+                   : "no such backend; there are: local, isolated";
 }
 
 static const char *apply_seed(struct pf_options *options, const char *value)
@@ -110,7 +112,8 @@ static const char *apply_timeout(struct pf_options *options, const char *value)
     return options->timeout_seconds > 1e9 ? "longer than 1000000000 seconds" : NULL;
 }
 
-static const char *apply_max_output(struct pf_options *options, const char *value)
+/* A number of bytes, with a suffix that is a power of 1024. */
+static const char *take_bytes(size_t *slot, const char *value)
 {
     static const char wrong[] = "not a number of bytes greater than 0, such as 100000, 64K or 1M";
     static const char suffixes[] = "KMG";
@@ -133,8 +136,52 @@ static const char *apply_max_output(struct pf_options *options, const char *valu
     }
     if (!bytes)
         return wrong;
-    options->max_output_bytes = bytes;
+    *slot = bytes;
     return NULL;
+}
+
+static const char *apply_max_output(struct pf_options *options, const char *value)
+{
+    return take_bytes(&options->max_output_bytes, value);
+}
+
+static const char *apply_memory(struct pf_options *options, const char *value)
+{
+    return take_bytes(&options->memory_bytes, value);
+}
+
+static const char *apply_processes(struct pf_options *options, const char *value)
+{
+    char *end;
+
+    if (*value < '0' || *value > '9')
+        return "not a number greater than 0";
+    options->processes = strtoul(value, &end, 10);
+    return *end || !options->processes ? "not a number greater than 0" : NULL;
+}
+
+static const char *apply_net(struct pf_options *options, const char *value)
+{
+    options->host_net = strcmp(value, "host") == 0;
+    return options->host_net || strcmp(value, "none") == 0 ? NULL : "neither none nor host";
+}
+
+static const char *add_directory(const char **list, const char *value)
+{
+    if (*value != '/')
+        return "not an absolute path";
+    append(list, value);
+    return NULL;
+}
+
+static const char *apply_ro(struct pf_options *options, const char *value)
+{
+    return add_directory(options->ro, value);
+}
+
+static const char *apply_rw(struct pf_options *options, const char *value)
+{
+    return add_directory(options->rw, value);
 }
 
 static const char *apply_json(struct pf_options *options, const char *value)
@@ -152,8 +199,17 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 }
 
 static const struct flag flags[] = {
-    { "backend", "NAME", "where the command runs: local, the host itself without isolation",
+    { "backend", "NAME", "local: the host itself, without isolation (default); or isolated",
       PF_FOR_RUN, 0, apply_backend },
+    { "net", "none|host", "isolated: no network but a loopback (default), or the host's",
+      PF_FOR_RUN, 0, apply_net },
+    { "ro", "DIR", "isolated: show a directory of the host, read-only; repeatable", PF_FOR_RUN, 0,
+      apply_ro },
+    { "rw", "DIR", "isolated: show a directory of the host, writable; repeatable", PF_FOR_RUN, 0,
+      apply_rw },
+    { "memory", "BYTES", "isolated: limit of each process; K, M and G are powers of 1024",
+      PF_FOR_RUN, 0, apply_memory },
+    { "processes", "N", "isolated: limit of processes", PF_FOR_RUN, 0, apply_processes },
     { "seed", "DIR", "copy DIR into the workspace first", PF_FOR_RUN | PF_FOR_PLAN, 0, apply_seed },
     { "exclude", "GLOB", "leave out what matches, on the way in and back; repeatable",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_exclude },
@@ -206,17 +262,19 @@ void pf_options_show(const struct pf_command *command)
     }
 }
 
-/* One allocation for the three lists: none can be longer than argv. */
+/* One allocation for all lists: none can be longer than argv. */
 static bool make_lists(struct pf_options *options, int argc)
 {
     size_t each = (size_t)argc + 1;
-    const char **all = calloc(3 * each, sizeof(*all));
+    const char **all = calloc(5 * each, sizeof(*all));
 
     if (!all)
         return false;
     options->exclude = all;
     options->include = all + each;
     options->env = all + 2 * each;
+    options->ro = all + 3 * each;
+    options->rw = all + 4 * each;
     return true;
 }
 
@@ -310,5 +368,5 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
 void pf_options_done(struct pf_options *options)
 {
     free(options->exclude);
-    options->exclude = options->include = options->env = NULL;
+    options->exclude = options->include = options->env = options->ro = options->rw = NULL;
 }

@@ -22,11 +22,16 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
+    bool isolated;       /* --backend isolated */
+    bool host_net;       /* --net host */
+    size_t memory_bytes; /* the limits; 0: not given */
+    size_t processes;
     double timeout_seconds;  /* 0: not given */
     size_t max_output_bytes; /* 0: not given */
     const char **exclude;    /* the lists are NULL-terminated, never NULL, and one allocation */
     const char **include;
     const char **env;
+    const char **ro, **rw;
     char **command; /* NULL-terminated; its first is NULL when there is none */
 };
 

@@ -24,7 +24,7 @@ def fails(done, *words):
     (["run"], ["no command to run", "pinfold help run"]),
     (["run", "--frobnicate", "true"], ["--frobnicate: no such option"]),
     (["run", "-x", "true"], ["-x: no such option"]),
-    (["run", "--backend", "moon", "true"], ["--backend moon", "there is: local"]),
+    (["run", "--backend", "moon", "true"], ["--backend moon", "there are: local, isolated"]),
     (["run", "--sync", "true"], ["--sync without --seed", "--sync=DIR"]),
     (["run", "--timeout"], ["--timeout: a value is missing"]),
     (["run", "--env", "NOEQUALS", "true"], ["--env NOEQUALS", "NAME=value"]),

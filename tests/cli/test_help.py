@@ -90,7 +90,8 @@ def test_completes_values(tmp_path):
     assert complete("run", "--sync", "=", "see", cwd=here) == ["seeds"]
     assert complete("run", "--sync", "=", cwd=here) == ["seeds"]
     assert sorted(complete("run", "--audit", "see", cwd=here)) == ["seed.txt", "seeds"]
-    assert complete("run", "--backend", "") == ["local"]
+    assert sorted(complete("run", "--backend", "")) == ["isolated", "local"]
+    assert complete("run", "--net", "h") == ["host"]
 
 
 def test_completes_the_command_that_is_run(tmp_path):
