@@ -20,27 +20,32 @@
 #include "proc/wire.h"
 
 /* Look in the directory of file. */
-static bool find_beside(const char *file, char *path)
+static bool find_beside(const char *file, const char *name, char *path)
 {
     const char *slash = strrchr(file, '/');
 
     return slash &&
-           snprintf(path, PATH_MAX, "%.*s/" PF_HELPER_NAME, (int)(slash - file), file) < PATH_MAX &&
+           snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - file), file, name) < PATH_MAX &&
            access(path, X_OK) == 0;
 }
 
-bool pf_helper_find(char *path)
+bool pf_program_find(const char *name, char *path)
 {
     char program[PATH_MAX];
     Dl_info library;
     ssize_t len;
 
     if (dladdr(PF_HELPER_NAME, &library) && library.dli_fname && library.dli_fname[0] == '/' &&
-        find_beside(library.dli_fname, path))
+        find_beside(library.dli_fname, name, path))
         return true;
     len = readlink("/proc/self/exe", program, sizeof(program) - 1);
     program[len < 0 ? 0 : len] = '\0';
-    return find_beside(program, path) || find_beside(PF_LIBEXECDIR "/", path);
+    return find_beside(program, name, path) || find_beside(PF_LIBEXECDIR "/", name, path);
+}
+
+bool pf_helper_find(char *path)
+{
+    return pf_program_find(PF_HELPER_NAME, path);
 }
 
 struct birth {

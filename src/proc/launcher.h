@@ -47,8 +47,9 @@ struct pf_helper {
     pid_t pid;
 };
 
-/* Find the helper: beside the library, beside the program, or where it is installed. path has
- * PATH_MAX bytes. */
+/* Find one of our programs: beside the library, beside the program, or where it is installed. path
+ * has PATH_MAX bytes. */
+bool pf_program_find(const char *name, char *path);
 bool pf_helper_find(char *path);
 /* Start it by a vfork-style clone. Returns 0 or -PINFOLD_EOS. */
 int pf_helper_start(const char *path, struct pf_helper *ret, struct pinfold_error *err);

@@ -134,6 +134,8 @@ static int leader_main(void *arg)
         _exit(126); /* it died before the line above could see it */
     if (spec->cwd >= 0 && fchdir(spec->cwd) < 0)
         fail(spec, PF_STAGE_CWD);
+    if (spec->cwd_path && chdir(spec->cwd_path) < 0)
+        fail(spec, PF_STAGE_CWD);
     if (set_stdio(spec) < 0)
         fail(spec, PF_STAGE_STDIO);
     default_signals();

@@ -24,9 +24,9 @@ struct pf_super_spec {
     int read_end[2];      /* of the pipes for stdout and stderr: drained once nobody else reads */
     int write_end[2];     /* likewise: the leader's descriptors 1 and 2 */
     int cwd;              /* the leader's working directory; -1: the supervisor's */
-    const char *cwd_path; /* entered by the leader when cwd is -1; NULL: none */
     int script;           /* becomes the leader's PF_SCRIPT_FD; -1: none */
-    pid_t owner;          /* whose death ends the command */
+    const char *cwd_path; /* instead of cwd: as the leader sees it; NULL: none */
+    pid_t owner;          /* whose death ends the command; 0: the hang-up of control tells it */
     int64_t deadline;     /* CLOCK_MONOTONIC in ns, or PF_NEVER */
     bool search;          /* look argv[0] up in the command's PATH; else run /bin/sh */
     const char *const *argv;

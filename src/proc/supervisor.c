@@ -339,7 +339,8 @@ void pf_supervise(const struct pf_super_spec *given)
         close(spec.script);
     prctl(PR_SET_NAME, "pinfold-super", 0, 0, 0);
     /* The socket hangs up when the owner is gone, unless a fork of it still holds the other end. */
-    super.owner = (int)syscall(SYS_pidfd_open, spec.owner, 0);
+    if (spec.owner > 0)
+        super.owner = (int)syscall(SYS_pidfd_open, spec.owner, 0);
     while (true) {
         wait_for_something(&super);
         look_around(&super, pf_clock_now());

@@ -16,9 +16,9 @@ struct pf_wire_request {
     int64_t deadline;
     uint64_t blob_len;
     uint32_t argc, envc;
-    int32_t owner;
+    int32_t owner; /* 0: only the control socket tells that it is gone */
     uint8_t search, has_cwd, has_script;
-    uint8_t has_cwd_path; /* the first string of the blob, before the vectors */
+    uint8_t has_cwd_path; /* the working directory is the first string, before argv */
 };
 
 /* The descriptors in the order in which they travel; the last two are optional. */

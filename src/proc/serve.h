@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Serving the requests of wire.h: what the helper program and the first process of a jail have in
+ * common. Async-signal-safe, and needs nothing of the library. */
+#ifndef PF_PROC_SERVE_H
+#define PF_PROC_SERVE_H
+
+#include "proc/wire.h"
+
+/* Receive one request and its descriptors. Returns how many came, 0 for a request that came
+ * incomplete (its sender sees the control socket hang up), -1 at the end. */
+int pf_serve_receive(int socket, struct pf_wire_request *request, int fds[static PF_WIRE_MAX]);
+
+/* In the fork for a request: become its supervisor. All signals must be blocked. */
+void pf_serve(const struct pf_wire_request *request, const int *fds) __attribute__((noreturn));
+
+#endif
