@@ -61,7 +61,9 @@ PINFOLD_API struct pinfold_sync_policy pinfold_default_sync_policy(void);
  * patterns  borrowed, NULL-terminated; NULL is an empty list
  * err       borrowed, may be NULL; names the pattern and what is wrong with it
  *
- * Returns 0, -PINFOLD_EVALUE (empty, leading '!', a ".." component) or -PINFOLD_ENOMEM.
+ * Returns 0, -PINFOLD_EVALUE (names nothing, leading '!', a ".." component, an unclosed '[', an
+ * unknown class in it, or a last backslash: a pattern that silently matched nothing would let
+ * through what it was meant to keep out) or -PINFOLD_ENOMEM.
  * Threads: any.
  */
 PINFOLD_API int pinfold_patterns_check(const char *const *patterns, struct pinfold_error *err);

@@ -329,7 +329,7 @@ PINFOLD_API int pinfold_sandbox_execute(struct pinfold_sandbox *sandbox,
  *
  * sandbox     borrowed
  * dest        borrowed; NULL: sync_dest, else seed_from
- * ret_result  receives the result; the caller owns it, pinfold_sync_result_done()
+ * ret_result  receives the result; the caller owns it, pinfold_sync_result_done(); may be NULL
  * cancel      borrowed, may be NULL
  * err         borrowed, may be NULL
  *

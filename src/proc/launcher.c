@@ -2,10 +2,12 @@
 #include "proc/launcher.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -90,11 +92,24 @@ static pid_t fork_supervisor(const struct pf_super_spec *spec)
     return pid < 0 ? -saved : pid;
 }
 
+/* The peak that the kernel keeps counts what this process was before it executed its program, a
+ * large parent say. It is free to ask, and when it is small there is nothing more to know. */
 static bool is_small(void)
 {
     struct rusage usage;
+    unsigned long total, resident = 0;
+    char text[128];
+    ssize_t len;
 
-    return getrusage(RUSAGE_SELF, &usage) < 0 || usage.ru_maxrss < SMALL_KIB;
+    if (getrusage(RUSAGE_SELF, &usage) < 0 || usage.ru_maxrss < SMALL_KIB)
+        return true;
+    _cleanup_close_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (len <= 0)
+        return false;
+    text[len] = '\0';
+    return sscanf(text, "%lu %lu", &total, &resident) == 2 &&
+           resident * (unsigned long)(sysconf(_SC_PAGESIZE) / 1024) < SMALL_KIB;
 }
 
 /* Under the lock. Whether a helper should be asked, in which case one runs. */

@@ -23,11 +23,15 @@ int pinfold_sandbox_flush(struct pinfold_sandbox *sandbox, const char *dest,
                           struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                           struct pinfold_error *err)
 {
+    PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result unused = { 0 };
     _cleanup_operation_ struct pf_session *session = NULL;
     _cleanup_free_ char *expanded = NULL;
     int r;
 
-    memset(ret_result, 0, sizeof(*ret_result));
+    if (ret_result)
+        memset(ret_result, 0, sizeof(*ret_result));
+    else
+        ret_result = &unused;
     r = flush_dest(sandbox, dest, &expanded, err);
     if (r < 0 || !expanded)
         return r; /* nowhere to flush to: nothing done, started or not */

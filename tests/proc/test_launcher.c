@@ -41,6 +41,25 @@ static void a_process_with_1_GiB_pays_nothing_for_it(void **state)
     munmap(heap, size);
 }
 
+/* Its peak stays large, and so it is in a small program that a large one has executed. */
+static void a_process_that_was_large_once_forks_by_itself(void **state)
+{
+    struct fixture *f = *state;
+    unsigned long total, resident = 0;
+    struct rusage usage;
+    FILE *statm = fopen("/proc/self/statm", "re");
+
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%lu %lu", &total, &resident), 2);
+    fclose(statm);
+    getrusage(RUSAGE_SELF, &usage);
+    assert_true(usage.ru_maxrss > 1 << 20);
+    if (resident * (unsigned long)sysconf(_SC_PAGESIZE) >= 32 << 20)
+        skip(); /* a sanitizer or valgrind makes it large */
+    assert_run(f, "true", 0);
+    assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);
+}
+
 static void without_a_helper_large_processes_fork(void **state)
 {
     struct fixture *f = *state;
@@ -222,8 +241,9 @@ int main(void)
         IN_BOTH_MODES(stopping_ends_calls_under_way_with_137),
         IN_BOTH_MODES(a_hundred_commands_leave_no_descriptor_and_no_zombie),
         cmocka_unit_test(freeing_no_launcher_is_fine),
-        /* Last: it makes this process large for good. */
+        /* Last: the peak of this process is large for good. */
         IN_MODE(a_process_with_1_GiB_pays_nothing_for_it, "auto", PF_LAUNCH_AUTO),
+        IN_MODE(a_process_that_was_large_once_forks_by_itself, "auto", PF_LAUNCH_AUTO),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
