@@ -19,7 +19,7 @@ struct pf_jail;
 struct pf_jail_config {
     int workspace_fd; /* the host directory shown at PF_JAIL_WORKSPACE */
     bool workspace_read_only;
-    const char *const *ro; /* absolute host directories shown at the same path, read-only */
+    const char *const *ro; /* absolute host directories shown read-only at the same path */
     const char *const *rw; /* likewise, writable */
     const char *rootfs;    /* instead of the host's system directories; may be NULL */
     enum pinfold_net net;

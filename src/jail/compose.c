@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tree of a jail: which parts of the host it shows, and what it has of its own. */
+#include "jail/compose.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "proc/launcher.h"
+
+#define PLAN_MAX (4 << 20)
+#define DEFAULT_TMP_BYTES (1ULL << 30)
+#define BYTES_PER_INODE 8192 /* of a tmpfs: an inode costs about a KiB of memory */
+
+int pf_plan_add(struct pf_buf *plan, struct pf_op op, const char *target, const char *text,
+                size_t text_len)
+{
+    static const char padding[8];
+    size_t len;
+    int r;
+
+    op.target_len = (uint32_t)strlen(target) + 1;
+    op.text_len = (uint32_t)text_len + 1;
+    len = sizeof(op) + op.target_len + op.text_len;
+    op.size = (uint32_t)(len + 7) & ~7U;
+    r = pf_buf_reserve(plan, op.size);
+    if (r < 0)
+        return r;
+    pf_buf_append(plan, &op, sizeof(op));
+    pf_buf_append(plan, target, op.target_len);
+    pf_buf_append(plan, text, text_len);
+    return pf_buf_append(plan, padding, op.size - len + 1);
+}
+
+static int add(struct pf_buf *plan, enum pf_op_kind kind, int flags, mode_t mode,
+               const char *target, const char *text)
+{
+    struct pf_op op = { .kind = (uint16_t)kind, .flags = (uint16_t)flags, .mode = mode };
+
+    return pf_plan_add(plan, op, target, text, strlen(text));
+}
+
+static int add_tmpfs(struct pf_buf *plan, const struct pinfold_limits *limits, const char *target,
+                     mode_t mode)
+{
+    uint64_t bytes = limits->tmp_bytes ? limits->tmp_bytes : DEFAULT_TMP_BYTES;
+    char text[128];
+
+    if (bytes == PINFOLD_UNLIMITED)
+        snprintf(text, sizeof(text), "mode=%o,size=0,nr_inodes=0", (unsigned)mode);
+    else
+        snprintf(text, sizeof(text), "mode=%o,size=%llu,nr_inodes=%llu", (unsigned)mode,
+                 (unsigned long long)bytes, (unsigned long long)(bytes / BYTES_PER_INODE + 64));
+    return add(plan, PF_OP_TMPFS, 0, 0, target, text);
+}
+
+/* Show name, an entry of the directory base on the host, in the root of the jail: a link stays a
+ * link, so that both sides agree about what /lib is. What is not there is left out. */
+static int add_system(struct pf_buf *plan, const char *base, const char *name)
+{
+    char path[PATH_MAX], link[PATH_MAX];
+    struct stat st;
+    ssize_t len;
+    int r;
+
+    if (snprintf(path, sizeof(path), "%s/%s", base, name) >= (int)sizeof(path) ||
+        lstat(path, &st) < 0)
+        return 0;
+    if (S_ISLNK(st.st_mode)) {
+        len = readlink(path, link, sizeof(link) - 1);
+        if (len < 0)
+            return 0;
+        link[len] = '\0';
+        return add(plan, PF_OP_LINK, 0, 0, name, link);
+    }
+    if (!S_ISDIR(st.st_mode))
+        return 0;
+    r = add(plan, PF_OP_DIR, 0, 0755, name, "");
+    return r < 0 ? r : add(plan, PF_OP_BIND, 0, 0, name, path);
+}
+
+/* What the jail has of its own, whatever root it is given. */
+static bool is_own(const char *name)
+{
+    static const char *const own[] = { ".",   "..",  "dev", "home",     "proc",
+                                       "run", "sys", "tmp", "workspace" };
+
+    for (size_t i = 0; i < PF_COUNT(own); i++)
+        if (strcmp(name, own[i]) == 0)
+            return true;
+    return false;
+}
+
+static int add_rootfs(struct pf_buf *plan, const char *rootfs, struct pinfold_error *err)
+{
+    DIR *dir = opendir(rootfs);
+    struct dirent *entry;
+    int r = 0;
+
+    if (!dir)
+        return pf_fail_os(err, errno, "open the root directory %s", PF_QUOTE(rootfs));
+    while (r == 0 && (entry = readdir(dir)))
+        if (!is_own(entry->d_name))
+            r = add_system(plan, rootfs, entry->d_name);
+    closedir(dir);
+    return r < 0 ? pf_fail_nomem(err) : 0;
+}
+
+static int add_root(struct pf_buf *plan, const struct pf_jail_config *config,
+                    struct pinfold_error *err)
+{
+    static const char *const system[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
+    int r = 0;
+
+    if (config->rootfs)
+        return add_rootfs(plan, config->rootfs, err);
+    for (size_t i = 0; r == 0 && i < PF_COUNT(system); i++)
+        r = add_system(plan, "", system[i]);
+    if (r == 0)
+        r = pf_plan_etc(plan, config->net);
+    return r < 0 ? pf_fail_nomem(err) : 0;
+}
+
+struct step {
+    enum pf_op_kind kind;
+    int flags;
+    mode_t mode;
+    const char *target, *text;
+};
+
+static int add_steps(struct pf_buf *plan, const struct step *steps, size_t count)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = add(plan, steps[i].kind, steps[i].flags, steps[i].mode, steps[i].target, steps[i].text);
+    return r;
+}
+
+/* The files that would tell an agent something about the host. Most open for root alone, which a
+ * jail of root is to them; what the kernel does not have costs one failed look-up. */
+static int add_proc(struct pf_buf *plan)
+{
+    static const struct step always[] = {
+        { PF_OP_DIR, 0, 0555, "proc", "" },           { PF_OP_PROC, 0, 0, "proc", "" },
+        { PF_OP_MASK, 0, 0, "proc/keys", "" },        { PF_OP_MASK, 0, 0, "proc/timer_list", "" },
+        { PF_OP_MASK, 0, 0, "proc/sched_debug", "" },
+    };
+    static const struct step of_root[] = {
+        { PF_OP_MASK, 0, 0, "proc/kcore", "" },       { PF_OP_MASK, 0, 0, "proc/kmsg", "" },
+        { PF_OP_MASK, 0, 0, "proc/kpagecount", "" },  { PF_OP_MASK, 0, 0, "proc/kpageflags", "" },
+        { PF_OP_MASK, 0, 0, "proc/kpagecgroup", "" }, { PF_OP_MASK, 0, 0, "proc/vmallocinfo", "" },
+        { PF_OP_MASK, 0, 0, "proc/slabinfo", "" },
+    };
+    int r = add_steps(plan, always, PF_COUNT(always));
+
+    return r == 0 && geteuid() == 0 ? add_steps(plan, of_root, PF_COUNT(of_root)) : r;
+}
+
+static int add_dev(struct pf_buf *plan, const struct pinfold_limits *limits)
+{
+    static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
+    static const struct step steps[] = {
+        { PF_OP_DIR, 0, 0755, "dev/pts", "" },
+        { PF_OP_DEVPTS, 0, 0, "dev/pts", "" },
+        { PF_OP_LINK, 0, 0, "dev/ptmx", "pts/ptmx" },
+        { PF_OP_LINK, 0, 0, "dev/fd", "/proc/self/fd" },
+        { PF_OP_LINK, 0, 0, "dev/stdin", "/proc/self/fd/0" },
+        { PF_OP_LINK, 0, 0, "dev/stdout", "/proc/self/fd/1" },
+        { PF_OP_LINK, 0, 0, "dev/stderr", "/proc/self/fd/2" },
+        { PF_OP_DIR, 0, 0755, "dev/shm", "" },
+    };
+    int r = add(plan, PF_OP_DIR, 0, 0755, "dev", "");
+
+    for (size_t i = 0; r == 0 && i < PF_COUNT(nodes); i++) {
+        char path[16];
+        snprintf(path, sizeof(path), "/dev/%s", nodes[i]);
+        r = add(plan, PF_OP_FILE, 0, 0666, path + 1, "");
+        if (r == 0)
+            r = add(plan, PF_OP_BIND, PF_OP_DEVICE, 0, path + 1, path);
+    }
+    if (r == 0)
+        r = add_steps(plan, steps, PF_COUNT(steps));
+    return r == 0 ? add_tmpfs(plan, limits, "dev/shm", 01777) : r;
+}
+
+/* /dev comes before /proc: masks are made of its null. */
+static int add_own(struct pf_buf *plan, const struct pf_jail_config *config)
+{
+    static const struct step dirs[] = {
+        { PF_OP_DIR, 0, 0755, "tmp", "" },
+        { PF_OP_DIR, 0, 0755, "run", "" },
+        { PF_OP_DIR, 0, 0755, "home", "" },
+        { PF_OP_DIR, 0, 0755, PF_JAIL_HOME + 1, "" },
+        { PF_OP_DIR, 0, 0755, PF_JAIL_WORKSPACE + 1, "" },
+    };
+    int r = add_dev(plan, &config->limits);
+
+    if (r == 0)
+        r = add_proc(plan);
+    if (r == 0)
+        r = add_steps(plan, dirs, PF_COUNT(dirs));
+    if (r == 0)
+        r = add_tmpfs(plan, &config->limits, "tmp", 01777);
+    if (r == 0)
+        r = add_tmpfs(plan, &config->limits, PF_JAIL_HOME + 1, 0755);
+    return r == 0 ? add(plan, PF_OP_WORKSPACE, config->workspace_read_only ? 0 : PF_OP_WRITABLE, 0,
+                        PF_JAIL_WORKSPACE + 1, "")
+                  : r;
+}
+
+/* A directory of the user's: nothing that the jail itself rests on may be covered by it. */
+static int check_given(const char *path, struct pinfold_error *err)
+{
+    static const char *const reserved[] = { "/proc", "/dev",  "/workspace", "/sys",
+                                            "/bin",  "/sbin", "/lib",       "/lib64" };
+
+    if (path[0] != '/' || path[strspn(path, "/")] == '\0')
+        return pf_fail(err, PINFOLD_EVALUE,
+                       "cannot show %s in a sandbox: name an absolute path below /",
+                       PF_QUOTE(path));
+    if (strlen(path) >= PATH_MAX)
+        return pf_fail(err, PINFOLD_EVALUE, "cannot show %s in a sandbox: the path is too long",
+                       PF_QUOTE(path));
+    for (const char *at = path; *at;) {
+        at += strspn(at, "/");
+        size_t len = strcspn(at, "/");
+        if ((len == 1 && at[0] == '.') || (len == 2 && at[0] == '.' && at[1] == '.'))
+            return pf_fail(err, PINFOLD_EVALUE,
+                           "cannot show %s in a sandbox: the path has a part . or ..",
+                           PF_QUOTE(path));
+        if (at > path + 1 && at[-2] == '/')
+            return pf_fail(err, PINFOLD_EVALUE,
+                           "cannot show %s in a sandbox: the path has // in it", PF_QUOTE(path));
+        at += len;
+    }
+    for (size_t i = 0; i < PF_COUNT(reserved); i++) {
+        size_t len = strlen(reserved[i]);
+        if (strncmp(path, reserved[i], len) == 0 && (path[len] == '\0' || path[len] == '/'))
+            return pf_fail(err, PINFOLD_EVALUE,
+                           "cannot show %s in a sandbox: %s there is the sandbox's own",
+                           PF_QUOTE(path), reserved[i]);
+    }
+    return 0;
+}
+
+/* Make path and its parents in the tree of the jail; what is there stays. */
+static int add_parents(struct pf_buf *plan, const char *path)
+{
+    char part[PATH_MAX];
+    int r = 0;
+
+    strcpy(part, path);
+    for (char *slash = strchr(part + 1, '/'); r == 0 && slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        r = add(plan, PF_OP_DIR, PF_OP_GIVEN, 0755, part + 1, "");
+        *slash = '/';
+    }
+    return r == 0 ? add(plan, PF_OP_DIR, PF_OP_GIVEN, 0755, part + 1, "") : r;
+}
+
+/* All places to mount on are made before the first directory of the user's is mounted: so they are
+ * made in no directory of the user's. */
+static int add_given(struct pf_buf *plan, const char *const *paths, bool mount, int flags,
+                     struct pinfold_error *err)
+{
+    for (size_t i = 0; paths && paths[i]; i++) {
+        int r = check_given(paths[i], err);
+        if (r < 0)
+            return r;
+        r = mount ? add(plan, PF_OP_BIND, flags | PF_OP_GIVEN, 0, paths[i] + 1, paths[i])
+                  : add_parents(plan, paths[i]);
+        if (r < 0)
+            return pf_fail_nomem(err);
+    }
+    return 0;
+}
+
+static int add_all(struct pf_buf *plan, const struct pf_jail_config *config,
+                   struct pinfold_error *err)
+{
+    int r = add_root(plan, config, err);
+
+    if (r == 0 && add_own(plan, config) < 0)
+        r = pf_fail_nomem(err);
+    for (int mount = 0; mount < 2; mount++) {
+        if (r == 0)
+            r = add_given(plan, config->ro, mount, 0, err);
+        if (r == 0)
+            r = add_given(plan, config->rw, mount, PF_OP_WRITABLE, err);
+    }
+    return r;
+}
+
+static uint64_t or_default(uint64_t value, uint64_t fallback)
+{
+    return value ? value : fallback;
+}
+
+static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits)
+{
+    enum { LEAST_PID_MAX = 512 }; /* what the kernel takes depends on the number of processors */
+
+    head->processes = or_default(limits->processes, 1024);
+    head->cpu_seconds = or_default(limits->cpu_seconds, PINFOLD_UNLIMITED);
+    head->open_files = or_default(limits->open_files, 4096);
+    head->file_bytes = or_default(limits->file_bytes, PINFOLD_UNLIMITED);
+    head->data_bytes = or_default(limits->memory_bytes, 4ULL << 30);
+    /* The kernel does not count the processes of root; so the numbers for them run out instead. */
+    if (geteuid() == 0 && head->processes != PINFOLD_UNLIMITED)
+        head->max_processes = head->processes < LEAST_PID_MAX ? LEAST_PID_MAX : head->processes;
+}
+
+int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err)
+{
+    struct pf_buf plan PF_CLEANUP(pf_buf_done) = PF_BUF_INIT(PLAN_MAX);
+    struct pf_plan head = {
+        .uid = geteuid(),
+        .gid = getegid(),
+        .own_net = config->net != PINFOLD_NET_HOST,
+        .proxy_port = config->net == PINFOLD_NET_ALLOW ? PF_JAIL_PROXY_PORT : 0,
+    };
+    int r, fd;
+
+    set_limits(&head, &config->limits);
+    r = pf_buf_append(&plan, &head, sizeof(head));
+    if (r < 0)
+        return pf_fail_nomem(err);
+    r = add_all(&plan, config, err);
+    if (r < 0)
+        return r;
+    head.size = plan.len;
+    memcpy(plan.data, &head, sizeof(head));
+    fd = pf_sealed_file("pinfold-plan", &(struct iovec){ plan.data, plan.len }, 1);
+    return fd < 0 ? pf_fail_os(err, -fd, "write the plan of the sandbox") : fd;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside jail/: the owner's side of the plan. */
+#ifndef PF_JAIL_COMPOSE_H
+#define PF_JAIL_COMPOSE_H
+
+#include "base/buf.h"
+#include "jail/jail.h"
+#include "jail/plan.h"
+
+/* Write the plan for config. Returns a sealed descriptor or a negative code: -PINFOLD_EVALUE (a
+ * directory that cannot be shown), -PINFOLD_EOS, -PINFOLD_ENOMEM. */
+int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err);
+
+/* The rooms of a plan. Each appends operations; returns 0 or a negative code. */
+int pf_plan_add(struct pf_buf *plan, struct pf_op op, const char *target, const char *text,
+                size_t text_len);
+int pf_plan_etc(struct pf_buf *plan, enum pinfold_net net);
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PF_JAIL_EXPLAIN_H
+#define PF_JAIL_EXPLAIN_H
+
+/* What on this machine makes the kernel refuse namespaces or mounts with this errno, and how to
+ * turn it on. Returns "" when nothing is known. */
+const char *pf_jail_explain(int sys_errno);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Run at build time: writes the seccomp filter of a jail as a C header, so that nothing is compiled
+ * when one starts and nothing that is installed needs libseccomp.
+ *
+ * What ordinary programs do is allowed, what is of use to exploits alone is refused with an error
+ * that programs know how to live with, and a system call that is newer than this list does not
+ * exist: programs then use an older one.
+ */
+#include <asm/ioctls.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NEWEST_CALL = 450 }; /* set_mempolicy_home_node, Linux 5.17: all that are judged below */
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *const refused[] = {
+    /* the tree of mounts, and namespaces */
+    "mount",
+    "umount",
+    "umount2",
+    "pivot_root",
+    "chroot",
+    "open_tree",
+    "move_mount",
+    "fsopen",
+    "fsconfig",
+    "fsmount",
+    "fspick",
+    "mount_setattr",
+    "unshare",
+    "setns",
+    /* files by other ways than their paths; watching those of everybody */
+    "open_by_handle_at",
+    "name_to_handle_at",
+    "fanotify_init",
+    "quotactl",
+    "quotactl_fd",
+    /* other processes */
+    "process_vm_readv",
+    "process_vm_writev",
+    "pidfd_getfd",
+    "kcmp",
+    "move_pages",
+    "migrate_pages",
+    "process_madvise",
+    /* the kernel's keys, programs, counters and traps */
+    "add_key",
+    "request_key",
+    "keyctl",
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "lookup_dcookie",
+    /* the machine */
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "create_module",
+    "query_module",
+    "get_kernel_syms",
+    "kexec_load",
+    "kexec_file_load",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "acct",
+    "syslog",
+    "settimeofday",
+    "clock_settime",
+    "clock_settime64",
+    "stime",
+    "sethostname",
+    "setdomainname",
+    "vhangup",
+    "nfsservctl",
+    "_sysctl",
+    "sysfs",
+    "ustat",
+    "uselib",
+    /* old doors into the processor */
+    "iopl",
+    "ioperm",
+    "modify_ldt",
+    "vm86",
+    "vm86old",
+};
+
+/* Programs have another way when these do not exist. openat2 and clone3 hide what they are asked
+ * for in memory, where no filter sees it; io_uring does its work past every filter. */
+static const char *const missing[] = {
+    "io_uring_setup", "io_uring_enter", "io_uring_register", "clone3", "openat2", "memfd_secret",
+};
+
+static void check(int r, const char *what)
+{
+    if (r == 0)
+        return;
+    fprintf(stderr, "gen_filter: %s: error %d\n", what, -r);
+    exit(1);
+}
+
+static void refuse(scmp_filter_ctx filter, int error, const char *name, unsigned count,
+                   const struct scmp_arg_cmp *args)
+{
+    int number = seccomp_syscall_resolve_name(name);
+
+    if (number == __NR_SCMP_ERROR) {
+        fprintf(stderr, "gen_filter: no such system call: %s\n", name);
+        exit(1);
+    }
+    if (number < 0) /* not on this architecture */
+        return;
+    check(seccomp_rule_add_array(filter, SCMP_ACT_ERRNO((unsigned)error), number, count, args),
+          name);
+}
+
+static void refuse_if(scmp_filter_ctx filter, int error, const char *name, struct scmp_arg_cmp arg)
+{
+    refuse(filter, error, name, 1, &arg);
+}
+
+/* The kernel takes only the lower half of such an argument. */
+static struct scmp_arg_cmp low(unsigned arg, uint64_t value)
+{
+    return SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, 0xffffffff, value);
+}
+
+static struct scmp_arg_cmp has_bit(unsigned arg, uint64_t bit)
+{
+    return SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, bit, bit);
+}
+
+static void refuse_namespaces(scmp_filter_ctx filter)
+{
+    static const uint64_t flags[] = { CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+                                      CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET };
+
+    for (size_t i = 0; i < COUNT(flags); i++)
+        refuse_if(filter, EPERM, "clone", has_bit(0, flags[i]));
+}
+
+/* Unix, the internet, and of netlink what asks for addresses and routes. */
+static void refuse_sockets(scmp_filter_ctx filter)
+{
+    enum { FAMILIES = 64 };
+    static const char *const calls[] = { "socket", "socketpair" };
+
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        for (uint64_t family = 0; family < FAMILIES; family++)
+            if (family != AF_UNIX && family != AF_INET && family != AF_INET6 &&
+                family != AF_NETLINK)
+                refuse_if(filter, EAFNOSUPPORT, calls[i], low(0, family));
+        refuse_if(filter, EAFNOSUPPORT, calls[i], SCMP_CMP64(0, SCMP_CMP_GE, FAMILIES));
+        struct scmp_arg_cmp netlink[] = { low(0, AF_NETLINK),
+                                          SCMP_CMP64(2, SCMP_CMP_NE, NETLINK_ROUTE) };
+        refuse(filter, EPROTONOSUPPORT, calls[i], COUNT(netlink), netlink);
+    }
+}
+
+/* A program may be debugged by its parent, which started it for that, and by nobody else. */
+static void refuse_debuggers(scmp_filter_ctx filter)
+{
+    refuse_if(filter, EPERM, "ptrace", SCMP_CMP64(0, SCMP_CMP_EQ, PTRACE_ATTACH));
+    refuse_if(filter, EPERM, "ptrace", SCMP_CMP64(0, SCMP_CMP_EQ, PTRACE_SEIZE));
+}
+
+/* Files with these bits would give the rights of the jail's owner to others on the host. */
+static void refuse_set_id(scmp_filter_ctx filter)
+{
+    static const struct {
+        const char *name;
+        unsigned mode_arg;
+        int flags_arg; /* the mode counts if these have O_CREAT; -1: always */
+    } calls[] = { { "chmod", 1, -1 }, { "fchmod", 1, -1 }, { "fchmodat", 2, -1 },
+                  { "creat", 1, -1 }, { "mknod", 1, -1 },  { "mknodat", 2, -1 },
+                  { "open", 2, 1 },   { "openat", 3, 2 } };
+    static const uint64_t bits[] = { S_ISUID, S_ISGID };
+
+    for (size_t i = 0; i < COUNT(calls); i++)
+        for (size_t j = 0; j < COUNT(bits); j++) {
+            struct scmp_arg_cmp args[2] = { has_bit(calls[i].mode_arg, bits[j]) };
+            if (calls[i].flags_arg >= 0)
+                args[1] = has_bit((unsigned)calls[i].flags_arg, O_CREAT);
+            refuse(filter, EPERM, calls[i].name, calls[i].flags_arg >= 0 ? 2 : 1, args);
+        }
+}
+
+static void refuse_others(scmp_filter_ctx filter)
+{
+    /* Typing into the terminal of somebody else. */
+    refuse_if(filter, EPERM, "ioctl", low(1, TIOCSTI));
+    refuse_if(filter, EPERM, "ioctl", low(1, TIOCLINUX));
+    refuse_if(filter, EPERM, "ioctl", low(1, TIOCSETD)); /* line disciplines are a zoo */
+    refuse_if(filter, EPERM, "ioctl", low(1, TIOCCONS));
+    /* Execution of data and other old tricks; asking, and the fixed addresses of debuggers and
+     * sanitizers, are fine. Each bit but that one: */
+    for (int bit = 0; bit < 32; bit++)
+        if ((1U << bit) != ADDR_NO_RANDOMIZE && bit != 31)
+            refuse(filter, EPERM, "personality", 1,
+                   (struct scmp_arg_cmp[]){ SCMP_CMP64(0, SCMP_CMP_MASKED_EQ,
+                                                       0x80000000 | (1U << bit), 1U << bit) });
+}
+
+/* libseccomp has no word for "every later system call": so its program is read back and printed
+ * with ours before it, which answers those and lets all others fall through. */
+static void print_program(int fd)
+{
+    static struct sock_filter program[4096];
+    const struct sock_filter before[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, NEWEST_CALL, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+    };
+    ssize_t len = pread(fd, program, sizeof(program), 0);
+
+    if (len <= 0 || (size_t)len == sizeof(program) || (size_t)len % sizeof(program[0]) != 0) {
+        fprintf(stderr, "gen_filter: cannot read the program back\n");
+        exit(1);
+    }
+    printf("/* Written by gen_filter. */\n#define PF_SECCOMP_FILTER");
+    for (size_t i = 0; i < COUNT(before); i++)
+        printf(" \\\n    { %u, %u, %u, %uU },", before[i].code, before[i].jt, before[i].jf,
+               before[i].k);
+    for (size_t i = 0; i < (size_t)len / sizeof(program[0]); i++)
+        printf(" \\\n    { %u, %u, %u, %uU },", program[i].code, program[i].jt, program[i].jf,
+               program[i].k);
+    printf("\n");
+}
+
+int main(void)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    int fd = memfd_create("filter", MFD_CLOEXEC);
+
+    if (!filter || fd < 0)
+        return 1;
+    /* Programs of another architecture of this processor, whose numbers mean something else. */
+    check(seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "attribute");
+    for (size_t i = 0; i < COUNT(refused); i++)
+        refuse(filter, EPERM, refused[i], 0, NULL);
+    for (size_t i = 0; i < COUNT(missing); i++)
+        refuse(filter, ENOSYS, missing[i], 0, NULL);
+    refuse_namespaces(filter);
+    refuse_sockets(filter);
+    refuse_debuggers(filter);
+    refuse_set_id(filter);
+    refuse_others(filter);
+    check(seccomp_export_bpf(filter, fd), "export");
+    print_program(fd);
+    seccomp_release(filter);
+    return fflush(stdout) == 0 ? 0 : 1;
+}

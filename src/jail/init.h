@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside pinfold-init. Nothing here needs the library: what goes wrong is told to the owner over
+ * the socket, and then the process, and with it the jail, is gone.
+ */
+#ifndef PF_JAIL_INIT_H
+#define PF_JAIL_INIT_H
+
+#include "jail/plan.h"
+
+/* Say that a step failed, as in "mount a tmpfs on /tmp", with errno; object may be "". */
+void init_fail(const char *step, const char *object) __attribute__((noreturn));
+/* Say that the jail does without something. */
+void init_note(const char *step, const char *object);
+void init_send(enum pf_init_event event, int error, const char *step, const char *object, int fd);
+
+/* Call use for each operation in turn. */
+void init_each(const struct pf_plan *plan, void (*use)(const struct pf_op *op));
+const char *init_target(const struct pf_op *op);
+const char *init_text(const struct pf_op *op);
+
+/* Become the user of the jail, build the tree and make it the root. */
+void init_build(const struct pf_plan *plan);
+/* Returns the socket that listens for the proxy, or -1. */
+int init_network(const struct pf_plan *plan);
+/* Give up everything: after this nothing can be set up any more. */
+void init_lock(const struct pf_plan *plan);
+void init_landlock(const struct pf_plan *plan);
+
+#endif

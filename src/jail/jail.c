@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The owner's side: starting the first process of a jail, and taking it down. */
+#include "jail/jail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "jail/compose.h"
+#include "jail/explain.h"
+#include "proc/launcher.h"
+
+#define START_LIMIT_NS (30 * PF_NS_PER_SEC) /* a machine that is slower is broken */
+#define CLOSE_LIMIT_NS (10 * PF_NS_PER_SEC)
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+struct pf_jail {
+    int socket;
+    int pidfd; /* readable when everything inside is gone */
+    int proxy;
+};
+
+struct birth {
+    int program, socket, plan, workspace;
+    unsigned long namespaces;
+    char *inner_stack;
+    int pidfd;
+    int sys_errno;
+    const char *step; /* that failed */
+};
+
+static void fail_birth(struct birth *birth, const char *step) __attribute__((noreturn));
+static void fail_birth(struct birth *birth, const char *step)
+{
+    birth->sys_errno = errno;
+    birth->step = step;
+    _exit(127);
+}
+
+/* Let what is executed keep the capabilities that building the jail takes: they are those of the
+ * new user namespace, and mean nothing outside. */
+static void keep_capabilities(struct birth *birth)
+{
+    static const unsigned wanted[] = { CAP_SYS_ADMIN, CAP_SETPCAP, CAP_NET_ADMIN };
+    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+    if (syscall(SYS_capget, &header, data) < 0)
+        fail_birth(birth, "read the capabilities in");
+    for (size_t i = 0; i < PF_COUNT(wanted); i++)
+        data[CAP_TO_INDEX(wanted[i])].inheritable |= CAP_TO_MASK(wanted[i]);
+    if (syscall(SYS_capset, &header, data) < 0)
+        fail_birth(birth, "get capabilities in");
+    for (size_t i = 0; i < PF_COUNT(wanted); i++)
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0) < 0)
+            fail_birth(birth, "keep capabilities in");
+}
+
+/* Exactly the three descriptors of plan.h, from wherever they are. */
+static void place_descriptors(struct birth *birth)
+{
+    int from[] = { birth->socket, birth->plan, birth->program };
+
+    for (size_t i = 0; i < PF_COUNT(from); i++) {
+        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, PF_INIT_PROGRAM + 1);
+        if (from[i] < 0)
+            fail_birth(birth, "place descriptors in");
+    }
+    for (size_t i = 0; i < PF_COUNT(from); i++)
+        if (dup3(from[i], PF_INIT_SOCKET + (int)i,
+                 PF_INIT_SOCKET + (int)i == PF_INIT_PROGRAM ? O_CLOEXEC : 0) < 0)
+            fail_birth(birth, "place descriptors in");
+    /* A kernel without it (before 5.9) has no mount_setattr(2) either. */
+    if (close_range(PF_INIT_PROGRAM + 1, ~0U, 0) < 0)
+        fail_birth(birth, "close the host's descriptors in");
+}
+
+/* Shares the owner's memory, and the owner waits, until init is executed: nothing of this memory is
+ * left in it then. Signals are blocked: no handler of the host runs. */
+static int inner_main(void *arg)
+{
+    struct birth *birth = arg;
+    char name[] = PF_INIT_NAME, *argv[] = { name, NULL }, *envp[] = { NULL };
+
+    keep_capabilities(birth);
+    place_descriptors(birth);
+    execveat(PF_INIT_PROGRAM, "", argv, envp, AT_EMPTY_PATH);
+    fail_birth(birth, "execute " PF_INIT_NAME " in");
+}
+
+/* The process between the two, so that the host sees no child; it ends at once. It shares the table
+ * of descriptors with the host, to get the pidfd there. Its working directory, which it shares with
+ * nobody, is the workspace: a new mount namespace takes its creator's along, while a descriptor
+ * would go on showing the old one. */
+static int between_main(void *arg)
+{
+    struct birth *birth = arg;
+    pid_t pid;
+
+    if (fchdir(birth->workspace) < 0)
+        fail_birth(birth, "enter the workspace for");
+    pid = clone(inner_main, birth->inner_stack,
+                (int)(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | birth->namespaces), birth,
+                &birth->pidfd);
+    if (pid < 0)
+        fail_birth(birth, "make the namespaces (user, mount, pid, ipc, uts, cgroup, net) of");
+    _exit(0);
+}
+
+static void wait_for(pid_t pid)
+{
+    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR) {
+    }
+}
+
+static int refused(struct pinfold_error *err, int sys_errno, const char *what)
+{
+    const char *advice = pf_jail_explain(sys_errno);
+
+    if (advice[0] == '\0')
+        return pf_fail_os(err, sys_errno, "%s", what);
+    pf_fail(err, PINFOLD_ENOTSUP, "%s: %s; %s", what, strerrordesc_np(sys_errno), advice);
+    if (err)
+        err->sys_errno = sys_errno;
+    return -PINFOLD_ENOTSUP;
+}
+
+static int give_birth(struct birth *birth, struct pinfold_error *err)
+{
+    _Alignas(16) char outer[8192], inner[16384];
+    sigset_t all, old;
+    pid_t pid;
+
+    birth->inner_stack = inner + sizeof(inner);
+    birth->pidfd = -1;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pid = clone(between_main, outer + sizeof(outer), CLONE_VM | CLONE_VFORK | CLONE_FILES, birth);
+    if (pid < 0) {
+        birth->sys_errno = errno;
+        birth->step = "start a process for";
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (pid > 0)
+        wait_for(pid);
+    if (birth->sys_errno == 0)
+        return 0;
+    if (birth->pidfd >= 0)
+        close(birth->pidfd);
+    char what[128] = "";
+    strncat(what, birth->step, sizeof(what) - 20);
+    strcat(what, " a sandbox");
+    return refused(err, birth->sys_errno, what);
+}
+
+/* Receive what init says; a descriptor that comes along goes to *ret_fd. Returns false when it is
+ * gone, or silent for too long. */
+static bool listen_to(int socket, struct pf_init_message *message, int64_t deadline, int *ret_fd)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    struct iovec iov = { message, sizeof(*message) };
+    struct msghdr header = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+    };
+    struct pollfd wait = { socket, POLLIN, 0 };
+    struct cmsghdr *part;
+    int r;
+
+    do
+        r = poll(&wait, 1, pf_clock_poll_ms(deadline));
+    while (r < 0 && errno == EINTR);
+    if (r <= 0 || recvmsg(socket, &header, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*message))
+        return false;
+    part = CMSG_FIRSTHDR(&header);
+    if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+        memcpy(ret_fd, CMSG_DATA(part), sizeof(int));
+    message->error.msg[sizeof(message->error.msg) - 1] = '\0';
+    return true;
+}
+
+static int await_ready(struct pf_jail *jail, struct pinfold_error *err)
+{
+    int64_t deadline = pf_clock_deadline(START_LIMIT_NS);
+    struct pf_init_message message;
+
+    while (listen_to(jail->socket, &message, deadline, &jail->proxy)) {
+        if (message.event == PF_INIT_READY)
+            return 0;
+        if (message.event == PF_INIT_FAILED)
+            return refused(err, message.error.sys_errno, message.error.msg);
+        pf_log(PINFOLD_LOG_WARNING, "a sandbox does without: %s", message.error.msg);
+    }
+    return pf_fail(err, PINFOLD_EBACKEND, "start a sandbox: " PF_INIT_NAME " %s",
+                   pf_clock_now() >= deadline ? "does not answer" : "died at its start");
+}
+
+static int start(struct pf_jail *jail, const char *path, const struct pf_jail_config *config,
+                 struct pinfold_error *err)
+{
+    int pair[2], r;
+
+    _cleanup_close_ int program = open(path, O_RDONLY | O_CLOEXEC);
+    if (program < 0)
+        return pf_fail_os(err, errno, "open %s", PF_QUOTE(path));
+    _cleanup_close_ int plan = pf_plan_compose(config, err);
+    if (plan < 0)
+        return plan;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return pf_fail_os(err, errno, "create a socket for a sandbox");
+    jail->socket = pair[0];
+    struct birth birth = {
+        .program = program,
+        .socket = pair[1],
+        .plan = plan,
+        .workspace = config->workspace_fd,
+        .namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+                      CLONE_NEWCGROUP | (config->net == PINFOLD_NET_HOST ? 0 : CLONE_NEWNET),
+    };
+    r = give_birth(&birth, err);
+    close(pair[1]);
+    if (r < 0)
+        return r;
+    jail->pidfd = birth.pidfd;
+    return await_ready(jail, err);
+}
+
+int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
+                 struct pinfold_error *err)
+{
+    char path[PATH_MAX];
+    struct pf_jail *jail;
+    int r;
+
+    if (!pf_program_find(PF_INIT_NAME, path))
+        return pf_fail(err, PINFOLD_ENOTSUP,
+                       "the program " PF_INIT_NAME " is neither beside this one nor installed");
+    jail = malloc(sizeof(*jail));
+    if (!jail)
+        return pf_fail_nomem(err);
+    *jail = (struct pf_jail){ .socket = -1, .pidfd = -1, .proxy = -1 };
+    r = start(jail, path, config, err);
+    if (r < 0)
+        pf_jail_close(jail);
+    else
+        *ret = jail;
+    return r;
+}
+
+int pf_jail_socket(const struct pf_jail *jail)
+{
+    return jail->socket;
+}
+
+int pf_jail_take_proxy_socket(struct pf_jail *jail)
+{
+    return TAKE_FD(jail->proxy);
+}
+
+static void close_if_open(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+void pf_jail_close(struct pf_jail *jail)
+{
+    int saved = errno, r;
+
+    if (!jail)
+        return;
+    if (jail->pidfd >= 0) {
+        struct pollfd gone = { jail->pidfd, POLLIN, 0 };
+        int64_t deadline = pf_clock_deadline(CLOSE_LIMIT_NS);
+        siginfo_t info;
+        syscall(SYS_pidfd_send_signal, jail->pidfd, SIGKILL, NULL, 0);
+        do
+            r = poll(&gone, 1, pf_clock_poll_ms(deadline));
+        while (r < 0 && errno == EINTR);
+        if (r == 0)
+            pf_log(PINFOLD_LOG_ERROR, "the processes of a sandbox refuse to die");
+        /* Init is an orphan, which this process may have adopted; else this fails. */
+        waitid(P_PIDFD, (id_t)jail->pidfd, &info, WEXITED | WNOHANG | __WALL);
+    }
+    close_if_open(jail->pidfd);
+    close_if_open(jail->socket);
+    close_if_open(jail->proxy);
+    free(jail);
+    errno = saved;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside jail/: what the owner tells the first process of a jail to do, and what that says back.
+ * The owner decides everything: it writes a flat list of operations to a sealed file, which init
+ * performs in their order without a choice of its own.
+ */
+#ifndef PF_JAIL_PLAN_H
+#define PF_JAIL_PLAN_H
+
+#include <pinfold/error.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PF_INIT_NAME "pinfold-init"
+
+/* Where init finds its descriptors. Its working directory is the workspace. */
+enum {
+    PF_INIT_SOCKET = 3,
+    PF_INIT_PLAN = 4,
+    PF_INIT_PROGRAM = 5, /* closed by its execution */
+};
+
+enum pf_op_kind {
+    PF_OP_DIR = 1,   /* make target */
+    PF_OP_LINK,      /* make target a symbolic link to text */
+    PF_OP_FILE,      /* make target a file that holds text */
+    PF_OP_BIND,      /* show what is at text on the host as target, which is there */
+    PF_OP_WORKSPACE, /* show the workspace as target, which is there */
+    PF_OP_TMPFS,     /* with text as its options */
+    PF_OP_PROC,
+    PF_OP_DEVPTS,
+    PF_OP_MASK, /* let target, if it is there, read as empty */
+};
+
+enum pf_op_flag {
+    PF_OP_WRITABLE = 1,
+    PF_OP_DEVICE = 2,   /* a device that may be used */
+    PF_OP_OPTIONAL = 4, /* a failure is reported, and the jail does without */
+    PF_OP_GIVEN = 8,    /* by the user: target may lead through directories of others */
+};
+
+/* One operation. target and text follow, each with its NUL; both lengths count it. */
+struct pf_op {
+    uint32_t size; /* to the next one */
+    uint16_t kind, flags;
+    uint32_t mode; /* of what is made */
+    uint32_t target_len, text_len;
+};
+
+struct pf_plan {
+    uint64_t size;          /* of the whole */
+    uint64_t max_processes; /* of the process namespace; 0: as it is */
+    uint64_t processes, cpu_seconds, open_files, file_bytes, data_bytes; /* UINT64_MAX: no limit */
+    uid_t uid; /* of the owner, who is PF_JAIL_UID inside */
+    gid_t gid;
+    uint32_t own_net;    /* the network is the jail's own: bring its loopback up */
+    uint32_t proxy_port; /* listen there and send the socket with READY; 0: do not */
+};
+
+#define PF_JAIL_UID 1000
+
+enum pf_init_event {
+    PF_INIT_READY = 1,
+    PF_INIT_FAILED, /* error says why; it has exited */
+    PF_INIT_NOTE,   /* something optional could not be had */
+};
+
+struct pf_init_message {
+    uint32_t event;
+    struct pinfold_error error;
+};
+
+#endif
