@@ -4,6 +4,7 @@
  * it to them as /workspace. The host side of every file operation is that of the local backend.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 #include "base/strings.h"
 #include "jail/jail.h"
 #include "proc/env.h"
+#include "tree/beneath.h"
 #include "tree/file.h"
+#include "tree/place.h"
 
 struct isolated {
     struct pf_directory dir; /* first: the operations of directory.h take it for the state */
@@ -146,6 +149,7 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
     struct isolated *isolated = state;
     const char *cwd = options->cwd ? options->cwd : ".";
     _cleanup_free_ char *pwd = pf_directory_pwd(PF_JAIL_WORKSPACE, cwd);
+    _cleanup_close_ int cwd_fd = -1;
     struct pf_run_request request;
     _cleanup_strv_ char **env = NULL;
     int r = pf_env_check(options->env, err);
@@ -154,6 +158,10 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
         r = pf_directory_get_root(&isolated->dir, &root, cancel, err);
     if (r < 0)
         return r;
+    /* Only to say what is wrong with it, as for files: what enters the jail is the path. */
+    cwd_fd = pf_beneath_open(root->fd, cwd, O_PATH | O_DIRECTORY, 0);
+    if (cwd_fd < 0)
+        return pf_fail_at(err, -cwd_fd, "enter directory", cwd);
     if (pwd)
         env = pf_env_merge(
                 (const char *const *const[]){

@@ -257,6 +257,55 @@ unsigned spec_entries(struct spec *s, const char *path)
     return count - 2; /* "." and ".." */
 }
 
+/* The same in the terms of the isolated backend. */
+static void make_isolated(struct spec *s, const struct pinfold_local_options *local)
+{
+    struct pinfold_isolated_options isolated = PINFOLD_ISOLATED_OPTIONS_INIT;
+
+    isolated.workspace_root = local->workspace_root;
+    isolated.timeout_seconds = local->timeout_seconds;
+    isolated.max_output_bytes = local->max_output_bytes;
+    isolated.env = local->env;
+    spec_ok(s, pinfold_isolated_backend_new(&isolated, &s->backend, &s->err));
+}
+
+bool spec_is_isolated(void)
+{
+    const char *name = getenv("PINFOLD_SPEC_BACKEND");
+
+    return name && strcmp(name, "isolated") == 0;
+}
+
+const char *spec_inside(struct spec *s, const char *path)
+{
+    static char text[300];
+    const char *below = path + strlen("ws");
+
+    if (!spec_is_isolated())
+        return spec_at(s, path);
+    snprintf(text, sizeof(text), "/workspace%s", below);
+    return text;
+}
+
+unsigned spec_lines(const struct spec *s)
+{
+    unsigned lines = 0;
+
+    for (size_t i = 0; i < s->run.stdout_len; i++)
+        lines += s->run.output[i] == '\n';
+    return lines;
+}
+
+const char *spec_real(struct spec *s, const char *path)
+{
+    static char real[PATH_MAX];
+
+    if (spec_is_isolated())
+        return spec_inside(s, path);
+    assert_non_null(realpath(spec_at(s, path), real));
+    return real;
+}
+
 void spec_local(struct spec *s, const struct pinfold_local_options *options)
 {
     struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
@@ -267,7 +316,10 @@ void spec_local(struct spec *s, const struct pinfold_local_options *options)
         local.workspace_root = spec_at(s, "ws");
     pinfold_backend_unref(s->backend);
     s->backend = NULL;
-    spec_ok(s, pinfold_local_backend_new(&local, &s->backend, &s->err));
+    if (spec_is_isolated())
+        make_isolated(s, &local);
+    else
+        spec_ok(s, pinfold_local_backend_new(&local, &s->backend, &s->err));
 }
 
 struct pinfold_sandbox_options spec_options(struct spec *s)
@@ -416,14 +468,52 @@ pid_t spec_pid(struct spec *s, const char *path)
     return (pid_t)pid;
 }
 
-bool spec_alive(pid_t pid)
+/* Whether a file of /proc holds all of three texts. */
+static bool proc_file_has(const char *pid, const char *file, const char *text, const char *more)
 {
+    char path[300], content[65536];
+    int fd;
+    ssize_t len = -1;
+
+    snprintf(path, sizeof(path), "/proc/%s/%s", pid, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    len = read(fd, content, sizeof(content) - 1);
+    close(fd);
+    content[len < 0 ? 0 : len] = '\0';
+    return strstr(content, text) && strstr(content, more);
+}
+
+/* A process is known by its number inside, and by the workspace that is mounted there. */
+static bool alive_inside(struct spec *s, pid_t pid)
+{
+    char number[32], workspace[200];
+    struct dirent *entry;
+    bool found = false;
+    DIR *proc = opendir("/proc");
+
+    assert_non_null(proc);
+    snprintf(number, sizeof(number), "\t%d\nNSpgid", (int)pid);
+    snprintf(workspace, sizeof(workspace), "%s/ws /workspace", strrchr(s->dir, '/'));
+    while (!found && (entry = readdir(proc)))
+        found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+                proc_file_has(entry->d_name, "status", number, "NSpid") &&
+                proc_file_has(entry->d_name, "mountinfo", workspace, "/workspace");
+    closedir(proc);
+    return found;
+}
+
+bool spec_alive(struct spec *s, pid_t pid)
+{
+    if (spec_is_isolated())
+        return alive_inside(s, pid);
     return kill(pid, 0) == 0 || errno == EPERM;
 }
 
-bool spec_gone_soon(pid_t pid)
+bool spec_gone_soon(struct spec *s, pid_t pid)
 {
-    for (int i = 0; i < PATIENCE && spec_alive(pid); i++)
+    for (int i = 0; i < PATIENCE && spec_alive(s, pid); i++)
         spec_sleep(0.01);
-    return !spec_alive(pid);
+    return !spec_alive(s, pid);
 }

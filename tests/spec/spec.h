@@ -64,6 +64,14 @@ int spec_teardown(void **state);
 int spec_check_ok(struct spec *s, int r, const char *call, int line);
 void spec_check_refused(struct spec *s, enum pinfold_code code, int r, const char *call, int line);
 
+/* Whether the tests run on the isolated backend (PINFOLD_SPEC_BACKEND=isolated) instead of the
+ * local one; and the name that commands know a path under "ws" by, valid until the next call. */
+bool spec_is_isolated(void);
+const char *spec_inside(struct spec *s, const char *path);
+/* The same with every link resolved. */
+const char *spec_real(struct spec *s, const char *path);
+unsigned spec_lines(const struct spec *s); /* how many the last command wrote to stdout */
+
 /* Trees. Paths are relative to s->dir; parents are made. */
 const char *spec_at(struct spec *s, const char *path); /* absolute; the last 8 stay valid */
 void spec_dir(struct spec *s, const char *path);
@@ -104,8 +112,8 @@ void spec_copy_table(struct spec *s, struct pinfold_backend_ops *table);
 
 /* Processes. A pid file is waited for. */
 pid_t spec_pid(struct spec *s, const char *path);
-bool spec_alive(pid_t pid);     /* runs, or is at least not reaped */
-bool spec_gone_soon(pid_t pid); /* waits */
+bool spec_alive(struct spec *s, pid_t pid);     /* runs, or is at least not reaped */
+bool spec_gone_soon(struct spec *s, pid_t pid); /* waits */
 void spec_wait_for(struct spec *s, const char *path);
 void spec_sleep(double seconds);
 

@@ -537,6 +537,11 @@ static void row_055_a_root_that_was_deleted_is_an_error_until_it_is_there_again(
         spec_missing(s, "ws"); /* it is not made behind the application's back */
     }
     spec_dir(s, "ws");
+    if (spec_is_isolated()) { /* the sandbox shows the very directory that it was started with */
+        spec_refuses(s, PINFOLD_EOS, write_text(s, "f", "f"));
+        assert_non_null(strstr(s->err.msg, "deleted"));
+        return;
+    }
     spec_ok(s, write_text(s, "f", "f"));
     spec_is(s, "ws/f", "f");
     spec_run(s, "cat f");

@@ -454,7 +454,7 @@ static void row_087_stop_ends_running_commands_before_it_flushes(void **state)
     int exit_code = call.result.exit_code;
     pinfold_execute_result_done(&call.result);
     assert_int_equal(r, 0);
-    assert_false(spec_alive(pid));
+    assert_false(spec_alive(s, pid));
     assert_true(call.r < 0 || exit_code != 0); /* it did not end by itself */
     spec_is(s, "dest/last.md", "saved\n");     /* what it wrote on TERM was flushed */
     struct pinfold_execute_options late = { .size = sizeof(late), .command = "touch late" };

@@ -54,11 +54,11 @@ static void row_069_a_background_child_does_not_hold_the_call_and_dies_at_stop(v
     spec_stdout_is(s, "done\n");
     assert_int_equal(s->run.background, 1);
     assert_true(output_has(s, "1 background process")); /* the note */
-    assert_true(spec_alive(child));
+    assert_true(spec_alive(s, child));
     spec_run(s, "echo next");
-    assert_true(spec_alive(child)); /* later commands leave it alone */
+    assert_true(spec_alive(s, child)); /* later commands leave it alone */
     spec_stop(s);
-    assert_false(spec_alive(child));
+    assert_false(spec_alive(s, child));
 }
 
 static void row_069_a_background_child_that_keeps_writing_does_not_hold_the_call(void **state)
@@ -70,7 +70,7 @@ static void row_069_a_background_child_that_keeps_writing_does_not_hold_the_call
     assert_int_equal(s->run.exit_code, 5); /* with the minute of spec_run() not used up */
     assert_false(s->run.timed_out);
     assert_true(s->run.background >= 1);
-    assert_true(spec_alive(spec_pid(s, "ws/child")));
+    assert_true(spec_alive(s, spec_pid(s, "ws/child")));
 }
 
 static void row_070_the_limit_counts_bytes_and_cuts_between_characters(void **state)

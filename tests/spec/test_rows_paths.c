@@ -69,14 +69,14 @@ static void row_034_an_absolute_path_must_lie_under_the_root(void **state)
     not_normal(s, "/etc/passwd", 11, "/w");
     not_normal(s, "/a", 2, NULL);
     spec_start_plain(s);
-    write_text(s, spec_at(s, "ws/abs.txt"), "abs");
+    write_text(s, spec_inside(s, "ws/abs.txt"), "abs");
     spec_is(s, "ws/abs.txt", "abs");
     snprintf(path, sizeof(path), "/abs-%s", strrchr(s->dir, '-') + 1);
     spec_refuses(s, PINFOLD_EPATH,
                  pinfold_sandbox_write_file(s->sandbox, path, "x", 1, NULL, &s->err));
-    assert_non_null(strstr(s->err.msg, spec_at(s, "ws"))); /* names the root */
-    assert_int_equal(access(path, F_OK), -1);              /* neither there ... */
-    assert_int_equal(spec_entries(s, "ws"), 1);            /* ... nor remapped into the root */
+    assert_non_null(strstr(s->err.msg, spec_inside(s, "ws"))); /* names the root */
+    assert_int_equal(access(path, F_OK), -1);                  /* neither there ... */
+    assert_int_equal(spec_entries(s, "ws"), 1);                /* ... nor remapped into the root */
 }
 
 static void row_034_what_pwd_prints_is_accepted(void **state)

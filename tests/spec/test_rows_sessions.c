@@ -149,7 +149,7 @@ static void row_096_expiry_syncs_closes_detaches_and_tells_the_owner(void **stat
     spec_is(s, "dest/result.md", "r");
     assert_false(pinfold_sandbox_is_started(s->sandbox));
     assert_int_equal(agent, 1);
-    assert_false(spec_alive(child));
+    assert_false(spec_alive(s, child));
     spec_ok(s, pinfold_sandbox_owner_id(s->sandbox, &owner, &s->err));
     assert_null(owner);
     spec_refuses(s, PINFOLD_ESTART,
@@ -501,7 +501,7 @@ static void row_105_the_end_of_the_process_ends_its_commands(void **state)
             assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         else
             assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 99);
-        assert_true(spec_gone_soon(spec_pid(s, "ws/pid")));
+        assert_true(spec_gone_soon(s, spec_pid(s, "ws/pid")));
         spec_is(s, "ws/r.md", "r\n");
         spec_missing(s, "dest/r.md"); /* and there was no flush */
     }
@@ -536,7 +536,7 @@ static void row_105_a_forked_child_does_not_own_the_sessions(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    assert_true(spec_alive(daemon));
+    assert_true(spec_alive(s, daemon));
     spec_missing(s, "ws/by-child");
     assert_int_equal(spec_entries(s, "dest"), 0);
     spec_run(s, "echo on");
