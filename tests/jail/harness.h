@@ -152,11 +152,11 @@ static inline int run(struct fixture *f, const char *command)
                      (f)->output);                                                      \
     } while (0)
 
-#define assert_says(f, command, text)                                                   \
-    do {                                                                                \
-        run((f), (command));                                                            \
-        if (!strstr((f)->output, (text)))                                               \
-            fail_msg("%s\ndoes not say %s but:\n%s", (command), (text), (f)->output);   \
+#define assert_says(f, command, text)                                                 \
+    do {                                                                              \
+        run((f), (command));                                                          \
+        if (!strstr((f)->output, (text)))                                             \
+            fail_msg("%s\ndoes not say %s but:\n%s", (command), (text), (f)->output); \
     } while (0)
 
 static inline void open_jail(struct fixture *f)
@@ -200,13 +200,13 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-#define IN_JAIL(test)                                  \
-    {                                                  \
-#test, test, set_up, tear_down, NULL               \
+#define IN_JAIL(test)                        \
+    {                                        \
+#test, test, set_up, tear_down, NULL \
     }
-#define WITH_CONFIG(test)                              \
-    {                                                  \
-#test, test, set_up_config, tear_down, NULL        \
+#define WITH_CONFIG(test)                           \
+    {                                               \
+#test, test, set_up_config, tear_down, NULL \
     }
 
 #endif
