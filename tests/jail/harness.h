@@ -165,6 +165,19 @@ static inline void open_jail(struct fixture *f)
         fail_msg("%s", f->err.msg);
 }
 
+/* Put the probe of this build into the workspace. */
+static inline void bring_probe(const struct fixture *f)
+{
+    char self[PATH_MAX], command[2 * PATH_MAX + 64];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    assert_true(len > 0);
+    self[len] = '\0';
+    *strrchr(self, '/') = '\0';
+    snprintf(command, sizeof(command), "cp '%s/jail/jail_probe' '%s/probe'", self, f->dir);
+    assert_int_equal(system(command), 0);
+}
+
 static inline int set_up_config(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
