@@ -184,7 +184,7 @@ static int add_dev(struct pf_buf *plan, const struct pinfold_limits *limits)
         snprintf(path, sizeof(path), "/dev/%s", nodes[i]);
         r = add(plan, PF_OP_FILE, 0, 0666, path + 1, "");
         if (r == 0)
-            r = add(plan, PF_OP_BIND, PF_OP_DEVICE, 0, path + 1, path);
+            r = add(plan, PF_OP_DEVICE, 0, 0, path + 1, path);
     }
     if (r == 0)
         r = add_steps(plan, steps, PF_COUNT(steps));

@@ -253,6 +253,10 @@ int main(void)
         return 1;
     /* Programs of another architecture of this processor, whose numbers mean something else. */
     check(seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "attribute");
+    /* A tree instead of a list: when the filter is installed the kernel runs it once for each
+     * system call there is, to learn which are always allowed, and a list takes it five times as
+     * long. */
+    check(seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2), "attribute");
     for (size_t i = 0; i < COUNT(refused); i++)
         refuse(filter, EPERM, refused[i], 0, NULL);
     for (size_t i = 0; i < COUNT(missing); i++)

@@ -123,8 +123,6 @@ static void show(const struct pf_op *op, int tree, const char *source, const cha
 
     if (!(op->flags & PF_OP_WRITABLE))
         set |= MOUNT_ATTR_RDONLY;
-    if (op->flags & PF_OP_DEVICE)
-        set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
     if (r >= 0)
         r = set_attributes(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, set);
     if (r >= 0)
@@ -167,6 +165,10 @@ static void perform(const struct pf_op *op)
         break;
     case PF_OP_FILE:
         make_file(op, target);
+        break;
+    case PF_OP_DEVICE:
+        if (mount(text, target, NULL, MS_BIND, NULL) < 0)
+            init_fail("show the host's", text);
         break;
     case PF_OP_BIND:
         show(op, clone_tree(AT_FDCWD, text), text, target);

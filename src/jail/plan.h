@@ -25,6 +25,7 @@ enum pf_op_kind {
     PF_OP_LINK,      /* make target a symbolic link to text */
     PF_OP_FILE,      /* make target a file that holds text */
     PF_OP_BIND,      /* show what is at text on the host as target, which is there */
+    PF_OP_DEVICE,    /* as PF_OP_BIND, a device that may be used */
     PF_OP_WORKSPACE, /* show the workspace as target, which is there */
     PF_OP_TMPFS,     /* with text as its options */
     PF_OP_PROC,
@@ -34,9 +35,8 @@ enum pf_op_kind {
 
 enum pf_op_flag {
     PF_OP_WRITABLE = 1,
-    PF_OP_DEVICE = 2,   /* a device that may be used */
-    PF_OP_OPTIONAL = 4, /* a failure is reported, and the jail does without */
-    PF_OP_GIVEN = 8,    /* by the user: target may lead through directories of others */
+    PF_OP_OPTIONAL = 2, /* a failure is reported, and the jail does without */
+    PF_OP_GIVEN = 4,    /* by the user: target may lead through directories of others */
 };
 
 /* One operation. target and text follow, each with its NUL; both lengths count it. */

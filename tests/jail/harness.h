@@ -152,17 +152,30 @@ static inline int run(struct fixture *f, const char *command)
                      (f)->output);                                                      \
     } while (0)
 
-#define assert_says(f, command, text)                                                   \
-    do {                                                                                \
-        run((f), (command));                                                            \
-        if (!strstr((f)->output, (text)))                                               \
-            fail_msg("%s\ndoes not say %s but:\n%s", (command), (text), (f)->output);   \
+#define assert_says(f, command, text)                                                 \
+    do {                                                                              \
+        run((f), (command));                                                          \
+        if (!strstr((f)->output, (text)))                                             \
+            fail_msg("%s\ndoes not say %s but:\n%s", (command), (text), (f)->output); \
     } while (0)
 
 static inline void open_jail(struct fixture *f)
 {
     if (pf_jail_open(&f->config, &f->jail, &f->err) < 0)
         fail_msg("%s", f->err.msg);
+}
+
+/* Put the probe of this build into the workspace. */
+static inline void bring_probe(const struct fixture *f)
+{
+    char self[PATH_MAX], command[2 * PATH_MAX + 64];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    assert_true(len > 0);
+    self[len] = '\0';
+    *strrchr(self, '/') = '\0';
+    snprintf(command, sizeof(command), "cp '%s/jail/jail_probe' '%s/probe'", self, f->dir);
+    assert_int_equal(system(command), 0);
 }
 
 static inline int set_up_config(void **state)
@@ -200,13 +213,13 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-#define IN_JAIL(test)                                  \
-    {                                                  \
-#test, test, set_up, tear_down, NULL               \
+#define IN_JAIL(test)                        \
+    {                                        \
+#test, test, set_up, tear_down, NULL \
     }
-#define WITH_CONFIG(test)                              \
-    {                                                  \
-#test, test, set_up_config, tear_down, NULL        \
+#define WITH_CONFIG(test)                           \
+    {                                               \
+#test, test, set_up_config, tear_down, NULL \
     }
 
 #endif
