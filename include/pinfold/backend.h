@@ -278,6 +278,73 @@ PINFOLD_API int pinfold_local_backend_new(const struct pinfold_local_options *op
                                           struct pinfold_backend **ret_backend,
                                           struct pinfold_error *err);
 
+/* What a sandbox on this machine may use. Zero is the default named, PINFOLD_UNLIMITED no limit.
+ * Which mechanism holds each (cgroup or rlimit) is told by pinfold_isolated_probe(). */
+#define PINFOLD_UNLIMITED UINT64_MAX
+
+struct pinfold_limits {
+    uint64_t memory_bytes; /* of the whole sandbox, by cgroup; else of each process, by rlimit;
+                              0: 4 GiB */
+    uint64_t processes;    /* 0: 1,024 */
+    uint64_t cpu_seconds;  /* of each process, by rlimit; 0: no limit */
+    double cpus;           /* share of the machine, by cgroup only; 0: no limit */
+    uint64_t open_files;   /* of each process; 0: 4,096, or the hard limit when that is lower */
+    uint64_t file_bytes;   /* of each file; 0: no limit */
+    uint64_t tmp_bytes;    /* of each tmpfs: /tmp, the home directory, /dev/shm; 0: 1 GiB */
+};
+
+enum pinfold_net {
+    PINFOLD_NET_NONE = 0, /* a loopback of its own and nothing else */
+    PINFOLD_NET_HOST,     /* the host's network */
+    PINFOLD_NET_ALLOW,    /* only the names in net_allow, through a proxy in this process */
+};
+
+enum pinfold_seed_mode {
+    PINFOLD_SEED_COPY = 0,
+    PINFOLD_SEED_OVERLAY, /* the seed is a read-only layer under the workspace; falls back to copy
+                             with a warning where the kernel has no overlay for users */
+};
+
+/* IsolatedSandboxBackend: this machine, behind namespaces, seccomp and Landlock, without root.
+ * The workspace is /workspace to commands. Commands get a fixed small environment and env, and
+ * nothing of this process's environment. */
+struct pinfold_isolated_options {
+    size_t size;
+    const char *workspace_root; /* host directory; NULL: a temporary one, deleted by close */
+    double timeout_seconds;     /* default of a command; 0: 120 */
+    size_t max_output_bytes;    /* 0: 100,000 */
+    const char *const *env;     /* NULL-terminated "NAME=value" */
+    const char *const *ro;      /* more host directories to show read-only, at the same path */
+    const char *const *rw;      /* more host directories to show writable, at the same path */
+    const char *rootfs;         /* a directory to use as root instead of the host's system
+                                   directories; read-only */
+    enum pinfold_net net;
+    const char *const *net_allow; /* "name", "*.name", "name:port", "address", "address:port" */
+    struct pinfold_limits limits;
+    enum pinfold_seed_mode seed_mode;
+    bool workspace_read_only; /* commands cannot write to the workspace */
+};
+
+#define PINFOLD_ISOLATED_OPTIONS_INIT                   \
+    {                                                   \
+        .size = sizeof(struct pinfold_isolated_options) \
+    }
+
+/**
+ * Make an IsolatedSandboxBackend. Nothing is started before create. There is no fallback: where
+ * the kernel cannot isolate, create fails and says what is missing.
+ *
+ * options      borrowed, copied; NULL for defaults
+ * ret_backend  receives the backend; the caller owns one reference, pinfold_backend_unref()
+ * err          borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EVALUE (a malformed option) or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_isolated_backend_new(const struct pinfold_isolated_options *options,
+                                             struct pinfold_backend **ret_backend,
+                                             struct pinfold_error *err);
+
 PINFOLD_END_DECLS
 
 #endif
