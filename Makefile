@@ -21,7 +21,8 @@ test: deps-test ## build with gcc, clang, sanitizers and valgrind, and run every
 	@tools/run-tests
 
 bench: build ## measure against cp, cat and sh, and write bench/results.md
-	@bench/run
+	@meson configure $(BUILD) -Dbench=true && ninja -C $(BUILD)
+	@/usr/bin/python3 bench/bench.py $(BUILD)
 
 install: build ## install library, headers, pkg-config file and command: PREFIX=/usr/local DESTDIR=
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

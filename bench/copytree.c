@@ -35,9 +35,9 @@ int main(int argc, char **argv)
     }
     getrusage(RUSAGE_SELF, &usage);
     printf("%llu files, %llu bytes, %zu skipped, %zu errors, %.4f s, peak %ld KiB\n",
-           (unsigned long long)result.files, (unsigned long long)result.bytes,
-           result.skipped.count, result.errors.count,
-           (double)(pf_clock_now() - start) / (double)PF_NS_PER_SEC, usage.ru_maxrss);
+           (unsigned long long)result.files, (unsigned long long)result.bytes, result.skipped.count,
+           result.errors.count, (double)(pf_clock_now() - start) / (double)PF_NS_PER_SEC,
+           usage.ru_maxrss);
     for (size_t i = 0; i < result.errors.count; i++)
         fprintf(stderr, "copytree: %s\n", result.errors.items[i]);
     pinfold_strings_done(&result.errors);

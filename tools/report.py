@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read what the test programs report, and print it."""
 
+import itertools
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -21,6 +22,12 @@ class Case(NamedTuple):
     detail: str = ""
 
 
+def said_after(output: str, title: str) -> str:
+    """The lines of comment below the result of one test."""
+    lines = output.partition(title)[2].splitlines()[1:]
+    return "\n".join(itertools.takewhile(lambda line: line.startswith("#"), lines))
+
+
 def from_tap(suite: str, program: str, result: dict[str, str]) -> list[Case]:
     """The cases of one test program, and one more when it failed without saying which."""
     output = result.get("stdout", "") + result.get("stderr", "")
@@ -33,7 +40,8 @@ def from_tap(suite: str, program: str, result: dict[str, str]) -> list[Case]:
             cases.append(Case(suite, f"{program}: {name.strip() or reason}", "skipped", reason))
         else:
             outcome = "passed" if verdict == "ok" else "failed"
-            cases.append(Case(suite, f"{program}: {name.strip()}", outcome, output))
+            detail = "" if verdict == "ok" else said_after(output, title)
+            cases.append(Case(suite, f"{program}: {name.strip()}", outcome, detail))
     good = result["result"] in ("OK", "SKIP", "EXPECTEDFAIL")
     if not cases or (not good and all(case.outcome != "failed" for case in cases)):
         # Programs that do not speak TAP have their exit status; meson fails a TAP one without tests
@@ -68,8 +76,16 @@ def from_junit(suite: str, path: Path, output: str) -> list[Case]:
     return cases or [Case(suite, "pytest finds tests", "failed", output)]
 
 
+def reasons() -> dict[int, str]:
+    """Why a row has no test, as the README of those tests says."""
+    path = Path(__file__).resolve().parent.parent / "tests/spec/README.md"
+    table = path.read_text().partition("## Rows without a test here")[2].partition("\n## ")[0]
+    return {int(row): why for row, why in re.findall(r"^\| (\d+) \| (.*) \|$", table, re.M)}
+
+
 def print_rows(cases: list[Case]) -> None:
     """Which rows of the semantics table have a test, and which have none."""
+    excuses = reasons()
     tests: dict[int, set[str]] = {}
     for case in cases:
         for number, title in re.findall(r"row_(\d{3})_(\w+)", case.name):
@@ -77,7 +93,8 @@ def print_rows(cases: list[Case]) -> None:
                 tests.setdefault(int(number), set()).add(title.replace("_", " "))
     print("\nrows of the semantics table, and what tests them")
     for row in ROWS:
-        print(f"  {row:3}  {'; '.join(sorted(tests[row])) if row in tests else '-- no test --'}")
+        missing = f"no test: {excuses.get(row, 'it is missing, or fails')}"
+        print(f"  {row:3}  {'; '.join(sorted(tests[row])) if row in tests else missing}")
     print(f"  {len(tests.keys() & set(ROWS))} of {len(ROWS)} rows are covered")
 
 

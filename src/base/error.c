@@ -70,7 +70,10 @@ static void set_message(struct pinfold_error *err, const char *context, const ch
     memcpy(err->msg + head + MARK, text + at, len - at + 1);
 }
 
-PINFOLD_PRINTF(4, 0)
+/* nonnull: with UBSan gcc follows the branch where format is NULL, and warns of it. */
+static void fill(struct pinfold_error *err, enum pinfold_code code, int sys_errno,
+                 const char *format, va_list args)
+        __attribute__((nonnull(4), format(printf, 4, 0)));
 static void fill(struct pinfold_error *err, enum pinfold_code code, int sys_errno,
                  const char *format, va_list args)
 {

@@ -9,13 +9,26 @@
 static struct pinfold_cancel *token;
 static volatile sig_atomic_t caught;
 
+/* Interrupt blocked calls from first_us on, ten times a second: a single signal could come between
+ * the last look at the token or the clock and the call that then blocks. */
+static void keep_waking(int64_t first_us)
+{
+    struct itimerval timer = { .it_interval.tv_usec = 100000 };
+
+    timer.it_value.tv_sec = first_us / 1000000;
+    timer.it_value.tv_usec = first_us % 1000000;
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
 static void fire(int number)
 {
     /* The first one names the exit status; a second changes nothing, so that an impatient
      * Ctrl-C cannot break the cleanup. */
-    if (!caught)
-        caught = number;
+    if (caught)
+        return;
+    caught = number;
     pinfold_cancel_fire(token);
+    keep_waking(100000);
 }
 
 static void wake(int number)
@@ -27,12 +40,14 @@ int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error 
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
     /* No SA_RESTART: a write that blocks on our stdout has to notice. */
-    struct sigaction action = { .sa_handler = fire };
+    struct sigaction action = { .sa_handler = wake };
     struct sigaction old;
     int r = pinfold_cancel_new(&token, err);
 
     if (r < 0)
         return r;
+    sigaction(SIGALRM, &action, NULL);
+    action.sa_handler = fire;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         /* nohup and "&" in a script ignore signals for their commands: that stays so. */
         sigaction(numbers[i], &action, &old);
@@ -59,15 +74,14 @@ int64_t pf_now_ns(void)
 
 void pf_interrupt_writes_at(int64_t deadline_ns)
 {
-    struct sigaction action = { .sa_handler = wake };
     int64_t left_us = (deadline_ns - pf_now_ns()) / 1000;
-    /* The interval covers the moment between a check of the clock and the write. */
-    struct itimerval timer = { .it_interval.tv_usec = 100000 };
 
-    if (left_us < 1)
-        left_us = 1;
-    timer.it_value.tv_sec = left_us / 1000000;
-    timer.it_value.tv_usec = left_us % 1000000;
-    sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &timer, NULL);
+    keep_waking(left_us < 1 ? 1 : left_us);
+    if (caught) /* between the two lines above: its earlier time was overwritten */
+        keep_waking(100000);
+}
+
+void pf_interrupt_writes_never(void)
+{
+    setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
 }

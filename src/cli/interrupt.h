@@ -14,8 +14,12 @@ int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error 
 /* The signal that fired the token, or 0. */
 int pf_interrupt_signal(void);
 
-/* Have blocked writes return EINTR from deadline_ns (CLOCK_MONOTONIC) on, again and again. */
+/* Have blocked writes return EINTR from deadline_ns (CLOCK_MONOTONIC) on, again and again. After
+ * a signal that fires the token they do so at once. */
 void pf_interrupt_writes_at(int64_t deadline_ns);
+
+/* Leave blocked calls alone again, for a cleanup that nothing disturbs. */
+void pf_interrupt_writes_never(void);
 
 int64_t pf_now_ns(void);
 

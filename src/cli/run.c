@@ -128,6 +128,8 @@ static int execute(struct run *run)
         what.on_output_ctx = &run->out;
     }
     r = pinfold_sandbox_execute(run->box.sandbox, &what, &run->result, run->cancel, &err);
+    if (run->out.armed || pf_interrupt_signal())
+        pf_interrupt_writes_never();
     if (run->report && (r == 0 || r == -PINFOLD_ECANCELLED))
         report(run, "execute", pf_json_execute(&run->result));
     if (r == -PINFOLD_ECANCELLED)
@@ -194,6 +196,8 @@ static int run_in_box(struct run *run)
         status = failed(run, &err);
     if (!status)
         status = work(run);
+    if (pf_interrupt_signal())
+        pf_interrupt_writes_never();
     if (pf_box_close(&run->box, &err) < 0)
         status = failed(run, &err);
     return status;

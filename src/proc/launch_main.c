@@ -44,13 +44,13 @@ static void supervise(const struct pf_wire_request *request, const int *fds)
         __attribute__((noreturn));
 static void supervise(const struct pf_wire_request *request, const int *fds)
 {
-    const int *optional = fds + PF_WIRE_OPTIONAL;
+    const int *cwd = fds + PF_WIRE_OPTIONAL, *script = cwd + request->has_cwd;
     struct pf_super_spec spec = {
         .control = fds[PF_WIRE_CONTROL],
         .read_end = { fds[PF_WIRE_READ], fds[PF_WIRE_READ + 1] },
         .write_end = { fds[PF_WIRE_WRITE], fds[PF_WIRE_WRITE + 1] },
-        .cwd = request->has_cwd ? *optional++ : -1,
-        .script = request->has_script ? *optional : -1,
+        .cwd = request->has_cwd ? *cwd : -1,
+        .script = request->has_script ? *script : -1,
         .owner = request->owner,
         .deadline = request->deadline,
         .search = request->search,

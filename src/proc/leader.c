@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -75,9 +76,9 @@ static int search_and_execute(const struct pf_super_spec *spec)
                 candidate[len++] = '/';
             memcpy(candidate + len, name, name_len + 1);
             execute(candidate, spec);
-            if (errno == EACCES)
-                worst = EACCES;
-            else if (errno != ENOENT && errno != ENOTDIR)
+            if (errno == EACCES && access(candidate, F_OK) == 0)
+                worst = EACCES; /* a directory that is closed to us does not count */
+            else if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
                 return errno;
         }
         if (*end == '\0')
@@ -93,14 +94,18 @@ static void fail(const struct pf_super_spec *spec, enum pf_super_stage stage)
     _exit(126);
 }
 
+/* exec resets handlers but keeps what is ignored, and hosts ignore SIGPIPE, SIGINT, SIGCHLD. By the
+ * system call, because the C library refuses the two signals that it uses itself, which the host
+ * may have inherited as ignored all the same. */
 static void default_signals(void)
 {
-    struct sigaction fresh = { .sa_handler = SIG_DFL };
+    enum { KERNEL_SIGNALS = 64 };
+    /* At least a struct sigaction as the kernel has it: all zero is SIG_DFL, an empty mask. */
+    const unsigned long fresh[8] = { 0 };
     sigset_t none;
 
-    /* exec resets handlers but keeps what is ignored, and hosts ignore SIGPIPE, SIGINT, SIGCHLD. */
-    for (int sig = 1; sig < NSIG; sig++)
-        sigaction(sig, &fresh, NULL);
+    for (int sig = 1; sig <= KERNEL_SIGNALS; sig++)
+        syscall(SYS_rt_sigaction, sig, fresh, NULL, KERNEL_SIGNALS / 8);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

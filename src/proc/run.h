@@ -20,7 +20,9 @@ struct pf_launcher;
 int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err);
 
 /* Kill every command and what is left of finished ones, wait for it, and refuse new commands.
- * Calls of pf_run() under way return with what they have, exit code 137. */
+ * Calls of pf_run() under way return with what they have, exit code 137; do not call this from
+ * their output callback, which they would wait for. In a fork of the process that made the
+ * launcher: does nothing. */
 void pf_launcher_stop(struct pf_launcher *launcher);
 /* pf_launcher_stop(), then free. NULL is fine. No pf_run() may be under way. */
 void pf_launcher_free(struct pf_launcher *launcher);
@@ -42,8 +44,10 @@ struct pf_run_request {
 };
 
 /* Run one command to its end. Returns 0 (whatever the command did: exit codes 124, 126, 127 and
- * 128+n included), -PINFOLD_ECANCELLED (ret filled with what there is), -PINFOLD_EOS,
- * -PINFOLD_EBACKEND (the supervisor died), -PINFOLD_ENOMEM. Any thread. */
+ * 128+n included), -PINFOLD_ECANCELLED (ret filled with what there is), -PINFOLD_ESTART (the
+ * launcher was stopped, or belongs to the process we were forked from), -PINFOLD_EOS (a vector or
+ * an environment that is too large included), -PINFOLD_EBACKEND (the supervisor died),
+ * -PINFOLD_ENOMEM. ret is zeroed unless filled. Any thread. */
 int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
            struct pinfold_execute_result *ret, struct pinfold_error *err);
 

@@ -293,7 +293,9 @@ static bool set_up(struct super *super, struct pf_super_spec *spec)
     sigset_t child;
 
     sigaction(SIGCHLD, &fresh, NULL); /* ignored, it would reap behind our back */
-    setsid();
+    /* Out of reach of what kills the host's process group. Not a session of its own: where the
+     * scheduler groups by session (autogroup) making one costs more than all the rest here. */
+    setpgid(0, 0);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || !set_descriptors(spec))
         return false;
     sigemptyset(&child);

@@ -66,7 +66,10 @@ static void after_fork_in_child(void)
 
     /* The sessions are the parent's: forgotten here without closing anything. */
     DL_FOREACH(table, session)
-    session->state = CLOSED;
+    {
+        session->state = CLOSED;
+        session->refs--; /* the table's */
+    }
     inherited = table != NULL;
     table = NULL;
     pthread_cond_init(&changed, NULL);
@@ -298,8 +301,9 @@ static struct pf_session *new_session(const struct pf_session_claim *claim)
     return session;
 }
 
-/* Who stands in the way of this claim: the owner of the workspace anywhere in the process, or any
- * session of this id in this manager. */
+/* Who stands in the way of this claim: an owner of the workspace anywhere in the process, for a
+ * claim with an owner any session of that id, and otherwise one in this manager. Agents of two
+ * managers may have sessions of one id, as all that are called "default" do. */
 static struct pf_session *conflict_locked(const struct pf_session_claim *claim)
 {
     struct pf_session *session;
@@ -308,7 +312,7 @@ static struct pf_session *conflict_locked(const struct pf_session_claim *claim)
     {
         if (strcmp(session->id, claim->id) != 0)
             continue;
-        if (session->manager == claim->manager || (session->owner_id && claim->owner_id))
+        if (session->manager == claim->manager || session->owner_id || claim->owner_id)
             return session;
     }
     return NULL;
@@ -322,8 +326,8 @@ static int claimed_error(const struct pf_session *session, struct pinfold_error 
                        "one first, or use another workspace_id",
                        PF_QUOTE(session->id), session->owner_id);
     return pf_fail(err, PINFOLD_ESTART,
-                   "workspace %s is in use by a session of this manager; close that one first",
-                   PF_QUOTE(session->id));
+                   "workspace %s is in use by a session of manager %s; close that one first",
+                   PF_QUOTE(session->id), pinfold_manager_id(session->manager));
 }
 
 /* Enter the table, or find the session to share. Returns 1 with a new session in state CREATING,

@@ -208,7 +208,7 @@ static int open_by_components(int root_fd, const char *path, int flags, mode_t m
         return -ENAMETOOLONG;
     if (path[0] == '\0')
         return -ENOENT;
-    strcpy(walk.rest, path);
+    memcpy(walk.rest, path, strlen(path) + 1);
     walk.dir_fd = open_dir(root_fd, ".");
     if (walk.dir_fd < 0)
         return walk.dir_fd;

@@ -67,6 +67,15 @@ static int refuse_dir(struct tour *tour, unsigned depth, const char *path, int s
     return 0;
 }
 
+/* Refuse the directory that the first len bytes of an entry's path name. */
+static int refuse_parent(struct tour *tour, unsigned depth, const struct pf_walk_entry *entry,
+                         size_t len, int sys_errno)
+{
+    _cleanup_free_ char *path = strndup(entry->path, len);
+
+    return path ? refuse_dir(tour, depth, path, sys_errno) : no_memory(tour);
+}
+
 /* Enter the next directory of the destination, which is made when it is missing. */
 static int enter_dst(struct tour *tour, const char *name)
 {
@@ -95,8 +104,10 @@ static int follow_to(struct tour *tour, const struct pf_walk_entry *entry)
         return 0;
     for (;;) {
         depth = (unsigned)tour->dst.count - 1;
-        if (depth == entry->depth)
+        if (depth == entry->depth && pf_dirs_top(&tour->dst)->fd >= 0)
             return 1;
+        if (depth == entry->depth) /* it could not be opened again; the root always is open */
+            return refuse_parent(tour, depth - 1, entry, tour->dst.path.len, ESTALE);
         start = entry->path + tour->dst.path.len + (depth > 0);
         slash = strchr(start, '/');
         memcpy(name, start, (size_t)(slash - start));
@@ -108,11 +119,8 @@ static int follow_to(struct tour *tour, const struct pf_walk_entry *entry)
             tour->missing = depth;
             return 0;
         }
-        if (r < 0) {
-            _cleanup_free_ char *path = strndup(entry->path, (size_t)(slash - entry->path));
-
-            return path ? refuse_dir(tour, depth, path, -r) : no_memory(tour);
-        }
+        if (r < 0)
+            return refuse_parent(tour, depth, entry, (size_t)(slash - entry->path), -r);
     }
 }
 
@@ -241,25 +249,56 @@ static int place_link(struct tour *tour, const struct pf_walk_entry *entry, cons
     return 0;
 }
 
+/* Whether the destination has the very same link: what was seeded and is still there. */
+static bool has_same_link(const struct tour *tour, const struct pf_walk_entry *entry,
+                          const char *target)
+{
+    char there[PATH_MAX];
+    const char *name;
+    ssize_t len;
+    _cleanup_close_ int dir_fd =
+            tour->has_dst ? pf_beneath_open_parent(tour->options->dst_fd, entry->path, false, &name)
+                          : -1;
+
+    if (dir_fd < 0)
+        return false;
+    len = readlinkat(dir_fd, name, there, sizeof(there) - 1);
+    if (len < 0)
+        return false;
+    there[len] = '\0';
+    return strcmp(there, target) == 0;
+}
+
+/* Flush: a link that an agent made is not written to the host; one that is there already is fine.
+ */
+static int leave_link(struct tour *tour, const struct pf_walk_entry *entry, const char *target)
+{
+    static const char reason[] = "it is a symbolic link, which is not followed";
+    bool same = has_same_link(tour, entry, target);
+
+    if (tour->options->plan)
+        return pf_copy_plan_add(tour->options->plan, entry->path, false,
+                                same ? PINFOLD_PLAN_IDENTICAL : PINFOLD_PLAN_ERROR, 0,
+                                same ? "" : reason);
+    if (!same)
+        pf_copy_refuse(tour->job, "", entry->path, reason);
+    return 0;
+}
+
 static int take_link(struct tour *tour, const struct pf_walk_entry *entry)
 {
     char target[PATH_MAX];
     ssize_t len;
     int r;
 
-    if (!tour->options->links) {
-        if (tour->options->plan)
-            return pf_copy_plan_add(tour->options->plan, entry->path, false, PINFOLD_PLAN_ERROR, 0,
-                                    "it is a symbolic link, which is not followed");
-        pf_copy_refuse(tour->job, "", entry->path, "it is a symbolic link, which is not followed");
-        return 0;
-    }
     len = readlinkat(entry->dir_fd, entry->name, target, sizeof(target) - 1);
     if (len < 0) {
         fail_entry(tour, entry, "read the symbolic link", errno);
         return 0;
     }
     target[len] = '\0';
+    if (!tour->options->links)
+        return leave_link(tour, entry, target);
     if (!stays_inside(target, entry->depth) || !resolves_inside(tour, entry->path))
         return skip(tour, entry, "a symbolic link that leaves the source");
     if (tour->options->plan)
@@ -388,6 +427,17 @@ static void tour_done(struct tour *tour)
         pf_dirs_done(&tour->dst);
 }
 
+/* A root cannot be used at all: whatever the system said, the workspace is not prepared. */
+static int fail_root(const struct pf_copy_options *options, int result, struct pinfold_error *err)
+{
+    if (result == -PINFOLD_ENOMEM)
+        return pf_fail_nomem(err);
+    if (err)
+        err->code = PINFOLD_EPREPARE;
+    return pf_wrap(err, -PINFOLD_EPREPARE, "copy \"%s\" to \"%s\"", PF_QUOTE(options->src_name),
+                   PF_QUOTE(options->dst_name ? options->dst_name : "nowhere"));
+}
+
 /* Walk the source, with the threads at work behind. */
 static int run(struct tour *tour, struct pinfold_error *err)
 {
@@ -397,18 +447,14 @@ static int run(struct tour *tour, struct pinfold_error *err)
     int r;
 
     r = pf_walk_new(options->src_fd, &tour->walk, err);
-    if (r < 0)
-        return r == -PINFOLD_ENOMEM ? r
-                                    : pf_wrap(err, -PINFOLD_EPREPARE, "copy from \"%s\"",
-                                              PF_QUOTE(options->src_name));
-    if (options->dst_fd >= 0) {
+    if (r == 0 && options->dst_fd >= 0) {
         r = pf_dirs_init(&tour->dst, options->dst_fd, O_PATH);
         tour->has_dst = true; /* what there is of it */
         if (r < 0)
-            return r == -ENOMEM ? pf_fail_nomem(err)
-                                : pf_fail_os(err, -r, "open directory \"%s\"",
-                                             PF_QUOTE(options->dst_name));
+            r = pf_fail_os(err, -r, "open the destination");
     }
+    if (r < 0)
+        return fail_root(options, r, err);
     while (!pf_copy_tick(&caller) && (r = pf_walk_next(tour->walk, &entry)) > 0)
         if (visit(tour, &entry) < 0)
             pf_copy_no_memory(tour->job);
@@ -466,8 +512,7 @@ static int check_roots(const struct pf_copy_options *options, struct pinfold_err
         return 1;
     r = pf_roots_relation(options->src_fd, options->dst_fd, &relation, err);
     if (r < 0)
-        return pf_wrap(err, -PINFOLD_EPREPARE, "compare \"%s\" and \"%s\"",
-                       PF_QUOTE(options->src_name), PF_QUOTE(options->dst_name));
+        return fail_root(options, r, err);
     if (relation == PF_ROOTS_NESTED)
         return pf_fail(err, PINFOLD_EPREPARE,
                        "copy \"%s\" to \"%s\": one lies inside the other, nothing was copied",

@@ -349,12 +349,12 @@ void pf_copy_finish(struct pf_copy_job *job)
 
         /* Wake up now and then to report what the threads do. */
         do {
-            int64_t next = pf_clock_now() + PROGRESS_MS * PF_NS_PER_MS;
-
             pf_copy_tick(&caller);
-            until.tv_sec = next / PF_NS_PER_SEC;
-            until.tv_nsec = next % PF_NS_PER_SEC;
-        } while (pthread_clockjoin_np(job->threads[i], NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT);
+            clock_gettime(CLOCK_REALTIME, &until); /* the clock that the join is made for */
+            until.tv_nsec += PROGRESS_MS * PF_NS_PER_MS;
+            until.tv_sec += until.tv_nsec / PF_NS_PER_SEC;
+            until.tv_nsec %= PF_NS_PER_SEC;
+        } while (pthread_timedjoin_np(job->threads[i], NULL, &until) == ETIMEDOUT);
     }
     job->thread_count = 0;
 }

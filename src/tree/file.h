@@ -40,7 +40,7 @@ int pf_file_write(int root_fd, const char *path, const void *data, size_t len, b
                   struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 /* Copy one regular file between two roots with the same guarantees; mode bits travel (0777).
- * Data goes by reflink, copy_file_range or chunks of 1 MiB; holes stay holes. */
+ * Data goes by reflink or through a buffer; holes stay holes. */
 int pf_file_copy(int src_root_fd, const char *src, int dst_root_fd, const char *dst, bool exclusive,
                  uint64_t *ret_bytes, struct pinfold_cancel *cancel, struct pinfold_error *err);
 

@@ -65,32 +65,49 @@ static int set_byte(const char **at, const char *end)
     return *at < end ? (unsigned char)*(*at)++ : -1;
 }
 
+/* "[:name:]" inside a set. *at stands on it, and ends up behind it. */
+static bool parse_class(struct pf_byte_set *set, const char **at, const char *end)
+{
+    const char *name = *at + 2;
+    const char *close = memmem(name, (size_t)(end - name), ":]", 2);
+
+    if (!close || !set_add_class(set, name, (size_t)(close - name)))
+        return false;
+    *at = close + 2;
+    return true;
+}
+
+/* One byte or a range of a set. Returns false at the end of the segment. */
+static bool parse_range(struct pf_byte_set *set, const char **at, const char *end)
+{
+    int first = set_byte(at, end), last = first;
+
+    if (end - *at > 1 && (*at)[0] == '-' && (*at)[1] != ']') {
+        ++*at;
+        last = set_byte(at, end);
+    }
+    if (first < 0 || last < 0)
+        return false;
+    set_add(set, (unsigned)first, (unsigned)last);
+    return true;
+}
+
 /* Parse what follows '['. *at ends up behind the ']'. */
 static int parse_set(struct compiler *compiler, const char **at, const char *end)
 {
-    static const char unclosed[] = "'[' has no ']' (write \"\\[\" for the character itself)";
     struct pf_byte_set *set = &compiler->pattern->sets[compiler->set_count];
-    const char *p = *at, *close;
+    const char *p = *at;
     bool negated = p < end && (*p == '!' || *p == '^');
-    int first, last;
 
     p += negated;
-    for (bool start = true; start || p == end || *p != ']'; start = false) {
+    /* A ']' that comes first is an ordinary byte. */
+    for (bool first = true; first || p == end || *p != ']'; first = false) {
         if (end - p > 1 && p[0] == '[' && p[1] == ':') {
-            close = memmem(p + 2, (size_t)(end - p - 2), ":]", 2);
-            if (!close || !set_add_class(set, p + 2, (size_t)(close - p - 2)))
+            if (!parse_class(set, &p, end))
                 return refuse(compiler, "unknown class of characters in '[...]'");
-            p = close + 2;
-            continue;
+        } else if (!parse_range(set, &p, end)) {
+            return refuse(compiler, "'[' has no ']' (write \"\\[\" for the character itself)");
         }
-        first = last = set_byte(&p, end);
-        if (end - p > 1 && p[0] == '-' && p[1] != ']') {
-            p++;
-            last = set_byte(&p, end);
-        }
-        if (first < 0 || last < 0)
-            return refuse(compiler, unclosed);
-        set_add(set, (unsigned)first, (unsigned)last);
     }
     *at = p + 1;
     if (negated)

@@ -28,7 +28,7 @@ static int look(struct pf_place *place, int root_fd, const char *path, bool make
         return place->dir_fd;
     if (strlen(name) > NAME_MAX)
         return -ENAMETOOLONG;
-    strcpy(place->name, name);
+    memcpy(place->name, name, strlen(name) + 1);
     place->exists = fstatat(place->dir_fd, name, &place->st, AT_SYMLINK_NOFOLLOW) == 0;
     return place->exists || errno == ENOENT ? 0 : -errno;
 }
@@ -61,7 +61,7 @@ int pf_place_find(struct pf_place *place, int root_fd, const char *path, int fla
     *place = (struct pf_place){ .dir_fd = -1 };
     if (strlen(path) >= sizeof(text))
         return -ENAMETOOLONG;
-    strcpy(text, path);
+    memcpy(text, path, strlen(path) + 1);
     r = look(place, root_fd, text, flags & PF_PLACE_MAKE_PARENTS);
     for (int links = 0; r == 0 && place->exists && S_ISLNK(place->st.st_mode); links++) {
         if (!(flags & PF_PLACE_FOLLOW))

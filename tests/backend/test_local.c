@@ -142,7 +142,7 @@ static void refuses_options_that_cannot_work(void **state)
     options.workspace_root = "/tmp/x";
     options.timeout_seconds = -1;
     assert_int_equal(pinfold_local_backend_new(&options, &backend, &err), -PINFOLD_EVALUE);
-    options.timeout_seconds = NAN;
+    options.timeout_seconds = (double)NAN;
     assert_int_equal(pinfold_local_backend_new(&options, &backend, &err), -PINFOLD_EVALUE);
     options.timeout_seconds = 1;
     options.env = (const char *const[]){ "NOVALUE", NULL };
@@ -357,11 +357,11 @@ static void timeouts_are_checked_and_zero_is_the_default(void **state)
     assert_memory_equal(result.output, "early\n", 6);
     pinfold_execute_result_done(&result);
     for (int i = 0; i < 3; i++) {
-        options.timeout_seconds = (double[]){ -1, NAN, -INFINITY }[i];
+        options.timeout_seconds = (double[]){ -1, (double)NAN, -(double)INFINITY }[i];
         assert_int_equal(pinfold_sandbox_execute(f->sandbox, &options, &result, NULL, NULL),
                          -PINFOLD_EVALUE);
     }
-    options.timeout_seconds = INFINITY;
+    options.timeout_seconds = (double)INFINITY;
     options.command = "true";
     assert_int_equal(pinfold_sandbox_execute(f->sandbox, &options, &result, NULL, NULL), 0);
     pinfold_execute_result_done(&result);

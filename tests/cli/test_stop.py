@@ -136,23 +136,25 @@ def test_background_processes_end_with_the_run(pinfold):
     assert "background" in done.stderr
 
 
+def read_all(terminal):
+    """All that appears on a terminal until nobody has it open, and close it."""
+    shown = b""
+    while True:
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # EIO: the other side is closed
+            os.close(terminal)
+            return shown.decode()
+
+
 def on_terminal(*args):
     """Run the command with a terminal as stderr. Returns what appeared there."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen([BUILD / "pinfold", *args], stdout=subprocess.DEVNULL, stderr=theirs)
     os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            data = os.read(ours, 65536)
-        except OSError:  # EIO: the other side is closed
-            break
-        if not data:
-            break
-        shown += data
-    os.close(ours)
+    shown = read_all(ours)
     assert child.wait(60) == 0
-    return shown.decode()
+    return shown
 
 
 def test_a_short_seed_shows_no_progress_on_a_terminal(project):
@@ -175,3 +177,23 @@ def test_memory_does_not_grow_with_the_output(start, tmp_path, args):
     assert child.wait(20) == 0
     peak_kib = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
     assert peak_kib < 16 * 1024
+
+
+def test_a_long_seed_shows_progress_and_erases_it(tmp_path, own_tmpdir):
+    seed = tmp_path / "many"
+    seed.mkdir()
+    for number in range(4000):
+        (seed / f"{number}").write_text("x")
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen([BUILD / "pinfold", "run", "--seed", seed, "true"], stderr=theirs)
+    os.close(theirs)
+    # As slow as it has to be: stopped in the middle for longer than no line shows.
+    wait_until(lambda: any(place.joinpath("0").exists() or len(list(place.iterdir())) > 1
+                           for place in own_tmpdir.iterdir()))
+    child.send_signal(signal.SIGSTOP)
+    time.sleep(0.7)
+    child.send_signal(signal.SIGCONT)
+    shown = read_all(ours)
+    assert child.wait(60) == 0
+    assert re.search(r"\rpinfold: seeding: \d+ files, \d[^\r]*\x1b\[K", shown)
+    assert "\r\x1b[Kpinfold: seeded 4000 files" in shown

@@ -5,7 +5,6 @@
 #include "proc/super.h"
 
 #include <pthread.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 
 /* Time limits of tests are short where a command shall run into them. */
@@ -257,37 +256,58 @@ static void a_chatty_background_process_is_listened_to_for_two_seconds(void **st
     assert_true(f->result.background >= 1);
 }
 
-/* A process that runs a command with daemons, is killed, and takes everything with it. */
+/* A fork of the owner in the middle of a call: it holds the owner's end of the socket open. */
+static int fork_holder(void *ctx, enum pinfold_stream stream, const char *data, size_t len)
+{
+    const int *gate = ctx;
+
+    (void)stream, (void)data, (void)len;
+    if (fork() == 0) {
+        char byte;
+        close(gate[1]);
+        (void)!read(gate[0], &byte, 1); /* until the test closes the other end */
+        _exit(0);
+    }
+    return 0;
+}
+
+static void run_as_owner(struct fixture *f, enum pf_launch_mode mode, int gate[2])
+        __attribute__((noreturn));
+static void run_as_owner(struct fixture *f, enum pf_launch_mode mode, int gate[2])
+{
+    struct pf_launcher *launcher;
+
+    if (pf_launcher_new(&launcher, NULL) < 0)
+        _exit(1);
+    pf_launcher_force(launcher, mode, helper_path());
+    f->request.on_output = fork_holder;
+    f->request.on_output_ctx = gate;
+    f->request.command = "echo; sleep 0.2; echo $$ >leader; trap '' TERM;"
+                         "setsid sh -c 'echo $$ >daemon; exec sleep 50' & wait; sleep 50";
+    f->request.command_len = strlen(f->request.command);
+    pf_run(launcher, &f->request, &f->result, &f->err);
+    _exit(0);
+}
+
 static void when_the_owner_is_killed_everything_is(void **state)
 {
     struct fixture *f = *state;
-    enum pf_launch_mode mode = pf_launcher_last_mode(f->launcher);
     pid_t owner, leader, daemon;
+    int gate[2];
 
     assert_run(f, "true", 0);
-    mode = pf_launcher_last_mode(f->launcher);
+    assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
     owner = fork();
-    if (owner == 0) {
-        struct pf_launcher *launcher;
-        pf_launcher_new(&launcher, NULL);
-        pf_launcher_force(launcher, mode, helper_path());
-        if (fork() == 0) { /* holds our sockets open after our death */
-            prctl(PR_SET_PDEATHSIG, 0);
-            sleep(3);
-            _exit(0);
-        }
-        f->request.command = "echo $$ >leader; trap '' TERM;"
-                             "setsid sh -c 'echo $$ >daemon; sleep 50'& wait; sleep 50";
-        f->request.command_len = strlen(f->request.command);
-        pf_run(launcher, &f->request, &f->result, &f->err);
-        _exit(0);
-    }
+    if (owner == 0)
+        run_as_owner(f, pf_launcher_last_mode(f->launcher), gate);
     leader = read_pid(f, "leader");
     daemon = read_pid(f, "daemon");
     kill(owner, SIGKILL);
     assert_int_equal(waitpid(owner, NULL, 0), owner);
     assert_true(comes_to_be_gone(leader));
     assert_true(comes_to_be_gone(daemon));
+    close(gate[0]);
+    close(gate[1]);
 }
 
 static void a_forked_host_must_not_use_the_launcher(void **state)
@@ -314,18 +334,21 @@ static void a_killed_supervisor_is_an_error_and_the_leader_dies(void **state)
 {
     struct fixture *f = *state;
 
-    assert_int_equal(run(f, "echo $$ >pid; kill -9 $PPID; sleep 50"), -PINFOLD_EBACKEND);
+    assert_int_equal(run(f, "echo $$ >pid; kill -9 $PPID; exec sleep 50"), -PINFOLD_EBACKEND);
     assert_non_null(strstr(f->err.msg, "supervisor died"));
     assert_true(comes_to_be_gone(read_pid(f, "pid")));
     assert_run(f, "echo next", 0);
 }
 
-static void supervisors_have_a_name_and_no_terminal(void **state)
+static void supervisors_have_a_name_and_a_group_of_their_own(void **state)
 {
     struct fixture *f = *state;
 
-    assert_run(f, "sleep 0.1; cat /proc/$PPID/comm; cut -d' ' -f7 /proc/$PPID/stat", 0);
-    assert_string_equal(f->result.output, "pinfold-super\n0\n");
+    assert_run(f,
+               "sleep 0.1; cat /proc/$PPID/comm; set -- $(cat /proc/$PPID/stat);"
+               "[ $5 = $PPID ] && echo leads",
+               0);
+    assert_string_equal(f->result.output, "pinfold-super\nleads\n");
 }
 
 int main(void)
@@ -349,7 +372,7 @@ int main(void)
         IN_BOTH_MODES(when_the_owner_is_killed_everything_is),
         IN_BOTH_MODES(a_forked_host_must_not_use_the_launcher),
         IN_BOTH_MODES(a_killed_supervisor_is_an_error_and_the_leader_dies),
-        IN_BOTH_MODES(supervisors_have_a_name_and_no_terminal),
+        IN_BOTH_MODES(supervisors_have_a_name_and_a_group_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

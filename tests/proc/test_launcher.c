@@ -54,11 +54,23 @@ static void a_helper_that_cannot_start_is_an_error_that_names_it(void **state)
 {
     struct fixture *f = *state;
 
+    if (under_valgrind())
+        skip();
     pf_launcher_force(f->launcher, PF_LAUNCH_HELPER, "/no/such/helper");
     assert_int_equal(run(f, "true"), -PINFOLD_EOS);
     assert_non_null(strstr(f->err.msg, "/no/such/helper: No such file or directory"));
     pf_launcher_force(f->launcher, PF_LAUNCH_HELPER, helper_path());
     assert_run(f, "true", 0);
+}
+
+static pid_t helper_of(const struct fixture *f)
+{
+    pid_t pid = pf_launcher_helper(f->launcher);
+
+    if (under_valgrind())
+        skip();
+    assert_true(pid > 0);
+    return pid;
 }
 
 static void a_helper_killed_while_idle_is_started_anew(void **state)
@@ -67,8 +79,7 @@ static void a_helper_killed_while_idle_is_started_anew(void **state)
     pid_t first;
 
     assert_run(f, "true", 0);
-    first = pf_launcher_helper(f->launcher);
-    assert_true(first > 0);
+    first = helper_of(f);
     kill(first, SIGKILL);
     for (int i = 0; i < 500 && !is_gone(first); i++)
         usleep(1000);
@@ -82,7 +93,7 @@ static void a_helper_that_dies_with_the_request_is_a_clear_error(void **state)
     pid_t first;
 
     assert_run(f, "true", 0);
-    first = pf_launcher_helper(f->launcher);
+    first = helper_of(f);
     kill(first, SIGSTOP); /* takes the request, never reads it */
     pid_t killer = fork();
     if (killer == 0) {
@@ -102,8 +113,7 @@ static void a_running_command_survives_the_helper(void **state)
     char command[64];
 
     assert_run(f, "true", 0);
-    snprintf(command, sizeof(command), "kill -9 %d; sleep 0.2; echo still here",
-             (int)pf_launcher_helper(f->launcher));
+    snprintf(command, sizeof(command), "kill -9 %d; sleep 0.2; echo still here", (int)helper_of(f));
     assert_run(f, command, 0);
     assert_string_equal(f->result.output, "still here\n");
     assert_run(f, "true", 0);

@@ -234,6 +234,7 @@ static void a_spool_that_cannot_be_made_is_a_note(void **state)
     struct fixture *f = *state;
 
     setenv("TMPDIR", "/no/such/place", 1);
+    f->request.envp = (const char *const *)environ; /* setenv() may have moved it */
     f->request.spool_limit = 100;
     int r = run(f, "echo x");
     unsetenv("TMPDIR");

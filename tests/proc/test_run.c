@@ -194,6 +194,9 @@ static void commands_around_128_KiB_work(void **state)
 static void a_huge_argument_is_an_error_that_names_the_limits(void **state)
 {
     struct fixture *f = *state;
+
+    if (under_valgrind())
+        skip();
     _cleanup_free_ char *huge = long_command("BIG=", "", 140000);
     const char *env[] = { huge, NULL };
 
@@ -226,17 +229,24 @@ static void vectors_are_looked_up_in_the_path_of_the_command(void **state)
     assert_run(f, "", 0);
 }
 
+/* The address sanitizer may add a complaint about the stack of a vfork. */
+static void assert_stderr_begins(const struct fixture *f, const char *text)
+{
+    assert_true(f->result.stderr_len >= strlen(text));
+    assert_memory_equal(f->result.stderr_text, text, strlen(text));
+}
+
 static void a_missing_program_is_127_and_one_that_cannot_run_126(void **state)
 {
     struct fixture *f = *state;
 
     f->request.argv = (const char *const[]){ "no-such-program", NULL };
     assert_run(f, "", 127);
-    assert_string_equal(f->result.stderr_text, "pinfold: no-such-program: not found\n");
+    assert_stderr_begins(f, "pinfold: no-such-program: not found\n");
     close(openat(f->dir_fd, "plain", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
     f->request.argv = (const char *const[]){ "./plain", NULL };
     assert_run(f, "", 126);
-    assert_string_equal(f->result.stderr_text, "pinfold: ./plain: Permission denied\n");
+    assert_stderr_begins(f, "pinfold: ./plain: Permission denied\n");
     f->request.argv = (const char *const[]){ "./plain/x", NULL };
     assert_run(f, "", 127);
     f->request.argv = (const char *const[]){ "", NULL };

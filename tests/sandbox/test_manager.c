@@ -16,7 +16,7 @@ static struct pinfold_manager *manager_with_ttl(double ttl)
 
 static void refuses_a_ttl_that_is_not_a_span_of_time(void **unused)
 {
-    const double bad[] = { -2.0, -0.5, NAN, -INFINITY };
+    const double bad[] = { -2.0, -0.5, (double)NAN, -(double)INFINITY };
     struct pinfold_manager_options options = PINFOLD_MANAGER_OPTIONS_INIT;
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_manager *manager = NULL;
@@ -29,7 +29,7 @@ static void refuses_a_ttl_that_is_not_a_span_of_time(void **unused)
         assert_null(manager);
     }
     pinfold_manager_unref(manager_with_ttl(PINFOLD_TTL_NONE));
-    pinfold_manager_unref(manager_with_ttl(INFINITY));
+    pinfold_manager_unref(manager_with_ttl((double)INFINITY));
 }
 
 static void the_first_id_that_is_set_names_the_workspace(void **unused)

@@ -60,7 +60,7 @@ static void refuses_options_that_cannot_work(void **unused)
     }
     options.workspace_id = "w";
     for (int i = 0; i < 4; i++) {
-        options.ttl_seconds = (double[]){ 0, -1, NAN, PINFOLD_TTL_NONE }[i];
+        options.ttl_seconds = (double[]){ 0, -1, (double)NAN, PINFOLD_TTL_NONE }[i];
         assert_int_equal(pinfold_sandbox_new(&options, &sandbox, &err), -PINFOLD_EVALUE);
     }
     options.ttl_seconds = 10;

@@ -301,6 +301,7 @@ static void row_064_a_timeout_is_positive_or_the_default(void **state)
     options.timeout_seconds = 1e300;
     spec_run_with(s, &options);
     spec_stdout_is(s, "ran\n");
+    pinfold_execute_result_done(&s->run);
     options.command = "touch made";
     for (size_t i = 0; i < 4; i++) {
         struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;

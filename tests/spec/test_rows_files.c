@@ -519,6 +519,30 @@ static void row_055_listing_what_is_missing_or_no_directory_is_an_error(void **s
     assert_int_equal(infos.count, 0);
 }
 
+static void row_055_a_root_that_was_deleted_is_an_error_until_it_is_there_again(void **state)
+{
+    struct spec *s = *state;
+    struct pinfold_file_infos infos = { 0 };
+    struct pinfold_execute_options run = { .size = sizeof(run), .command = "echo on" };
+
+    spec_start_plain(s);
+    assert_int_equal(rmdir(spec_at(s, "ws")), 0);
+    for (int i = 0; i < 2; i++) {
+        spec_refuses(s, PINFOLD_EOS,
+                     pinfold_sandbox_list_dir(s->sandbox, ".", &infos, NULL, &s->err));
+        assert_non_null(strstr(s->err.msg, spec_at(s, "ws")));
+        spec_refuses(s, PINFOLD_EOS, write_text(s, "f", "f"));
+        spec_refuses(s, PINFOLD_EOS,
+                     pinfold_sandbox_execute(s->sandbox, &run, &s->run, NULL, &s->err));
+        spec_missing(s, "ws"); /* it is not made behind the application's back */
+    }
+    spec_dir(s, "ws");
+    spec_ok(s, write_text(s, "f", "f"));
+    spec_is(s, "ws/f", "f");
+    spec_run(s, "cat f");
+    spec_stdout_is(s, "f");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -541,6 +565,7 @@ int main(void)
         SPEC_TEST(row_053_a_listing_is_one_level_sorted_and_tells_kinds),
         SPEC_TEST(row_054_listed_paths_are_relative_to_the_root),
         SPEC_TEST(row_055_listing_what_is_missing_or_no_directory_is_an_error),
+        SPEC_TEST(row_055_a_root_that_was_deleted_is_an_error_until_it_is_there_again),
     };
 
     return cmocka_run_group_tests_name("rows 45-55", tests, NULL, NULL);

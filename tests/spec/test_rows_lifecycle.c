@@ -125,6 +125,41 @@ static void row_081_a_workspace_has_one_owner_in_the_process_whatever_the_manage
     spec_ok(s, start(s, s->sandbox));
 }
 
+static int use_backend(void *ctx, struct pinfold_backend **ret, struct pinfold_error *err)
+{
+    (void)err;
+    *ret = pinfold_backend_ref(ctx);
+    return 0;
+}
+
+static void row_081_the_per_agent_path_and_claims_meet_the_same_table(void **state)
+{
+    struct spec *s = *state;
+    struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
+    struct pinfold_backend_factory factory = { .make = use_backend };
+    struct pinfold_backend *backend = NULL;
+
+    s->sandbox = make(s, "shared", "ws");
+    spec_ok(s, start(s, s->sandbox));
+    spec_ok(s, pinfold_manager_new(NULL, &s->manager, &s->err));
+    local.workspace_root = spec_at(s, "ws2");
+    spec_ok(s, pinfold_local_backend_new(&local, &backend, &s->err));
+    factory.ctx = backend;
+    spec_refuses(
+            s, PINFOLD_ESTART,
+            pinfold_manager_get_or_create(s->manager, "shared", &factory, NULL, NULL, &s->err));
+    spec_refuses(s, PINFOLD_ESTART,
+                 pinfold_manager_claim_session(s->manager, "shared", &factory, "me", 0, NULL, NULL,
+                                               &s->err));
+    spec_stop(s);
+    spec_ok(s, pinfold_manager_claim_session(s->manager, "shared", &factory, "me", 0, NULL, NULL,
+                                             &s->err));
+    pinfold_backend_unref(backend);
+    spec_refuses(s, PINFOLD_ESTART, start(s, s->sandbox));
+    spec_ok(s, pinfold_manager_close_session(s->manager, "shared", NULL, NULL, &s->err));
+    spec_ok(s, start(s, s->sandbox));
+}
+
 static void row_082_a_second_start_answers_with_the_first_result(void **state)
 {
     struct spec *s = *state;
@@ -515,6 +550,27 @@ static void row_090_two_workspaces_never_share_a_backend_instance(void **state)
     spec_ok(s, start(s, s->other));
 }
 
+static void row_090_the_per_agent_path_does_not_share_a_root_either(void **state)
+{
+    struct spec *s = *state;
+    struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
+    struct pinfold_backend_factory factory = { .make = use_backend };
+    struct pinfold_backend *backend = NULL;
+
+    spec_start_plain(s);
+    spec_link(s, "ws", "alias");
+    spec_ok(s, pinfold_manager_new(NULL, &s->manager, &s->err));
+    local.workspace_root = spec_at(s, "alias");
+    spec_ok(s, pinfold_local_backend_new(&local, &backend, &s->err));
+    factory.ctx = backend;
+    s->err = (struct pinfold_error)PINFOLD_ERROR_INIT;
+    int r = pinfold_manager_get_or_create(s->manager, "agent", &factory, NULL, NULL, &s->err);
+    pinfold_backend_unref(backend);
+    assert_int_equal(r, -PINFOLD_ESTART);
+    spec_run(s, "echo on"); /* the first is not harmed */
+    spec_stdout_is(s, "on\n");
+}
+
 static void row_091_an_instance_is_used_as_it_is(void **state)
 {
     struct spec *s = *state;
@@ -640,6 +696,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SPEC_TEST(row_081_a_workspace_has_one_owner_in_the_process_whatever_the_manager),
+        SPEC_TEST(row_081_the_per_agent_path_and_claims_meet_the_same_table),
         SPEC_TEST(row_082_a_second_start_answers_with_the_first_result),
         SPEC_TEST(row_082_a_start_after_stop_is_a_new_cycle),
         SPEC_TEST(row_083_those_who_start_at_once_share_one_start),
@@ -655,6 +712,7 @@ int main(void)
         SPEC_TEST(row_089_the_workspace_root_is_never_deleted),
         SPEC_TEST(row_090_two_workspaces_never_share_a_root),
         SPEC_TEST(row_090_two_workspaces_never_share_a_backend_instance),
+        SPEC_TEST(row_090_the_per_agent_path_does_not_share_a_root_either),
         SPEC_TEST(row_091_an_instance_is_used_as_it_is),
         SPEC_TEST(row_091_a_template_builds_a_backend_for_the_workspace),
         SPEC_TEST(row_092_flush_before_start_is_an_error_unless_it_has_nowhere_to_go),

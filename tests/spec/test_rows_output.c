@@ -278,6 +278,15 @@ static void row_076_a_command_that_fails_is_a_result(void **state)
     RUN_ARGV(s, "no-such-program-here", "x");
     assert_int_equal(s->run.exit_code, 127);
     assert_true(output_has(s, "no-such-program-here")); /* says what is missing */
+    struct pinfold_execute_options closed = shell(NULL);
+    spec_dir(s, "closed");
+    spec_mode(s, "closed", 0); /* keeps ordinary users out */
+    char path[300];
+    snprintf(path, sizeof(path), "PATH=%s:/bin", spec_at(s, "closed"));
+    closed.argv = (const char *const[]){ "no-such-program-here", NULL };
+    closed.env = (const char *const[]){ path, NULL };
+    spec_run_with(s, &closed);
+    assert_int_equal(s->run.exit_code, 127);
     spec_put(s, "ws/plain", "not a program");
     RUN_ARGV(s, "./plain");
     assert_int_equal(s->run.exit_code, 126);

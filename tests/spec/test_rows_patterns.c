@@ -55,6 +55,21 @@ static void row_002_a_link_named_secrets_to_a_directory_is_excluded(void **state
     assert_true(spec_exists(s, "ws/files/secrets")); /* a link to a file is no directory */
 }
 
+static void row_002_on_flush_such_a_link_is_excluded_too(void **state)
+{
+    struct spec *s = *state;
+    struct pinfold_sync_policy policy = { .sync_include_patterns = LIST("*") };
+    struct pinfold_sandbox_options options = spec_options(s);
+
+    options.sync_policy = &policy;
+    spec_start(s, &options);
+    spec_put(s, "ws/vault/key", "k");
+    spec_link(s, "vault", "ws/secrets");
+    spec_flush(s); /* a link that is included would be an error */
+    spec_missing(s, "dest/secrets");
+    spec_is(s, "dest/vault/key", "k");
+}
+
 static void row_003_dotenv_is_exact_and_the_others_need_a_pattern(void **state)
 {
     struct spec *s = *state;
@@ -198,6 +213,33 @@ static void row_007_a_policy_without_excludes_still_leaves_the_secrets_out(void 
     spec_start(s, &options);
     assert_int_equal(s->seed.files_seeded, 0);
     assert_int_equal(spec_entries(s, "ws"), 0);
+}
+
+static int use_backend(void *ctx, struct pinfold_backend **ret, struct pinfold_error *err)
+{
+    (void)err;
+    *ret = pinfold_backend_ref(ctx);
+    return 0;
+}
+
+static void row_007_the_per_agent_path_leaves_the_secrets_out_too(void **state)
+{
+    struct spec *s = *state;
+    struct pinfold_backend_factory factory = { .make = use_backend, .ctx = s->backend };
+    struct pinfold_sync_policy policy = { .sync_include_patterns = LIST("*") };
+    struct pinfold_close_options options = { .size = sizeof(options), .policy = &policy };
+
+    spec_ok(s, pinfold_manager_new(NULL, &s->manager, &s->err));
+    spec_ok(s, pinfold_manager_get_or_create(s->manager, "agent", &factory, NULL, NULL, &s->err));
+    spec_put(s, "ws/.env", "e");
+    spec_put(s, "ws/id.pem", "e");
+    spec_put(s, "ws/secrets/k", "e");
+    spec_put(s, "ws/node_modules/m", "e");
+    spec_put(s, "ws/ok", "ok");
+    options.sync_dest = spec_at(s, "dest");
+    spec_ok(s, pinfold_manager_close_session(s->manager, "agent", &options, NULL, &s->err));
+    assert_int_equal(spec_entries(s, "dest"), 1);
+    spec_is(s, "dest/ok", "ok");
 }
 
 static void row_008_seed_exclude_can_only_add(void **state)
@@ -471,6 +513,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SPEC_TEST(row_001_secrets_slash_matches_a_directory_at_any_depth),
         SPEC_TEST(row_002_a_link_named_secrets_to_a_directory_is_excluded),
+        SPEC_TEST(row_002_on_flush_such_a_link_is_excluded_too),
         SPEC_TEST(row_003_dotenv_is_exact_and_the_others_need_a_pattern),
         SPEC_TEST(row_004_name_patterns_match_at_any_depth),
         SPEC_TEST(row_005_patterns_with_a_slash_inside_are_anchored_at_the_root),
@@ -478,6 +521,7 @@ int main(void)
         SPEC_TEST(row_006_wildcards_never_match_a_slash),
         SPEC_TEST(row_007_excludes_of_policy_and_sandbox_are_added_to_the_eight),
         SPEC_TEST(row_007_a_policy_without_excludes_still_leaves_the_secrets_out),
+        SPEC_TEST(row_007_the_per_agent_path_leaves_the_secrets_out_too),
         SPEC_TEST(row_008_seed_exclude_can_only_add),
         SPEC_TEST(row_008_patterns_that_would_take_back_or_climb_are_refused),
         SPEC_TEST(row_009_excludes_win_over_includes_on_flush),

@@ -350,6 +350,25 @@ static void a_flush_goes_through_no_link_on_either_side(void **state)
     done(&f);
 }
 
+static void a_flush_leaves_a_link_that_the_destination_has_too(void **state)
+{
+    struct tmp *tmp = *state;
+    struct fixture f = prepare_flush(tmp, "*");
+
+    put_dir(f.src, "d");
+    put_link(f.src, "d/same", "../x");
+    put_link(f.src, "d/other", "../x");
+    put_link(f.src, "gone", "x");
+    put_dir(f.dst, "d");
+    put_link(f.dst, "d/same", "../x");
+    put_link(f.dst, "d/other", "../y");
+    run(&f);
+    check_counts(&f, 0, 0, 2);
+    check_error(&f, 0, "\"d/other\"", "symbolic link");
+    check_error(&f, 1, "\"gone\"", "symbolic link");
+    done(&f);
+}
+
 static void one_bad_path_does_not_stop_the_rest(void **state)
 {
     struct fixture f = prepare_seed(*state);
@@ -568,104 +587,21 @@ static void on_progress(void *ctx, uint64_t files, uint64_t bytes)
     pinfold_cancel_fire(progress->cancel);
 }
 
-/* The first report cancels: then the large file is not finished, and does not remain. */
-static void progress_comes_from_the_caller_and_can_cancel(void **state)
+static void progress_comes_from_the_calling_thread_and_can_cancel(void **state)
 {
     struct fixture f = prepare_seed(*state);
     struct progress progress = { .thread = pthread_self() };
 
-    put(f.src, "large", "");
-    int fd = openat(f.src, "large", O_WRONLY | O_CLOEXEC);
-    assert_int_equal(posix_fallocate(fd, 0, 8 * 1024 * 1024), 0);
-    close(fd);
+    put(f.src, "f", "content");
     assert_int_equal(pinfold_cancel_new(&progress.cancel, NULL), 0);
     f.options.cancel = progress.cancel;
     f.options.on_progress = on_progress;
     f.options.on_progress_ctx = &progress;
     assert_int_equal(pf_copy_tree(&f.options, &f.result, &err), -PINFOLD_ECANCELLED);
     assert_int_equal(progress.calls, 1);
-    check_file(f.dst, "large", NULL);
+    check_file(f.dst, "f", NULL);
     pinfold_cancel_free(progress.cancel);
     done(&f);
-}
-
-struct writer {
-    int fd;
-    atomic_bool stop;
-};
-
-/* Fill the file with another letter, again and again. */
-static void *write_on(void *arg)
-{
-    struct writer *writer = arg;
-    char data[100000];
-
-    for (unsigned i = 0; !atomic_load(&writer->stop); i++) {
-        memset(data, 'a' + (int)(i % 26), sizeof(data));
-        if (pwrite(writer->fd, data, sizeof(data), 0) < 0)
-            break;
-        if (i % 8 == 0)
-            usleep(500);
-    }
-    return NULL;
-}
-
-/* Whether two writes in a row give a file two times, as kernels since 6.13 see to. */
-static bool has_fine_times(int fd)
-{
-    struct stat one, two;
-
-    for (int i = 0; i < 50; i++) {
-        assert_int_equal(pwrite(fd, "x", 1, 0), 1);
-        assert_int_equal(fstat(fd, &one), 0);
-        assert_int_equal(pwrite(fd, "y", 1, 0), 1);
-        assert_int_equal(fstat(fd, &two), 0);
-        if (one.st_ctim.tv_nsec == two.st_ctim.tv_nsec)
-            return false;
-    }
-    return true;
-}
-
-static void a_file_that_changes_is_copied_whole_or_reported(void **state)
-{
-    struct fixture f = prepare_seed(*state);
-    struct writer writer;
-    pthread_t thread;
-    unsigned copied = 0, torn = 0;
-    char data[100000];
-
-    put(f.src, "f", "");
-    writer = (struct writer){ .fd = openat(f.src, "f", O_RDWR | O_CLOEXEC) };
-    if (!has_fine_times(writer.fd)) {
-        close(writer.fd);
-        done(&f);
-        print_message("# skipped: this file system's times are too coarse to show a change\n");
-        skip();
-    }
-    memset(data, 'a', sizeof(data));
-    assert_int_equal(pwrite(writer.fd, data, sizeof(data), 0), sizeof(data));
-    assert_int_equal(pthread_create(&thread, NULL, write_on, &writer), 0);
-    for (int i = 0; i < 300; i++) {
-        pinfold_strings_done(&f.result.errors);
-        pinfold_strings_done(&f.result.skipped);
-        run(&f);
-        if (f.result.files == 0) {
-            check_error(&f, 0, "copy \"f\"", "it changes");
-            continue;
-        }
-        copied++;
-        int fd = openat(f.dst, "f", O_RDONLY | O_CLOEXEC);
-        assert_int_equal(read(fd, data, sizeof(data)), sizeof(data));
-        close(fd);
-        for (size_t at = 1; at < sizeof(data); at++)
-            torn += data[at] != data[0];
-    }
-    atomic_store(&writer.stop, true);
-    pthread_join(thread, NULL);
-    close(writer.fd);
-    done(&f);
-    print_message("# %u of 300 copies found the file at rest\n", copied);
-    assert_int_equal(torn, 0);
 }
 
 static atomic_uint signals_seen;
@@ -738,6 +674,7 @@ int main(void)
         TEST(a_flush_takes_what_matches_and_differs),
         TEST(excludes_win_over_includes),
         TEST(a_flush_goes_through_no_link_on_either_side),
+        TEST(a_flush_leaves_a_link_that_the_destination_has_too),
         TEST(one_bad_path_does_not_stop_the_rest),
         TEST(holes_stay_holes),
         TEST(many_files_are_copied_by_several_threads),
@@ -745,8 +682,7 @@ int main(void)
         TEST(a_dry_run_of_a_flush_lists_everything_and_changes_nothing),
         TEST(a_dry_run_of_a_seed_needs_no_destination),
         TEST(a_fired_token_ends_the_copy),
-        TEST(progress_comes_from_the_caller_and_can_cancel),
-        TEST(a_file_that_changes_is_copied_whole_or_reported),
+        TEST(progress_comes_from_the_calling_thread_and_can_cancel),
         TEST(the_threads_take_no_signals),
     };
 

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measure what it costs to run a command and to capture its output.
+
+    output.py BUILD_DIR [--rounds N]
+
+section() returns rows (title, goal, {contender: [seconds, ...]}); the first contender is ours, the
+second what it is measured against. Contenders run in turns, so that a machine that slows down slows
+all of them.
+"""
+import argparse
+import os
+import pathlib
+import statistics
+import time
+
+GIB = 1 << 30
+FLOOD = f"head -c {GIB} /dev/zero"
+
+
+def spawn(argv, stdout=os.devnull):
+    """Run a program; return its seconds and its peak memory in KiB."""
+    actions = [(os.POSIX_SPAWN_OPEN, 1, stdout, os.O_WRONLY, 0)]
+    began = time.perf_counter()
+    pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions)
+    _, status, usage = os.wait4(pid, 0)
+    seconds = time.perf_counter() - began
+    if status != 0:
+        raise RuntimeError(f"{argv} ended with status {status}")
+    return seconds, usage.ru_maxrss
+
+
+def shell(command):
+    return lambda: spawn(["/bin/sh", "-c", command])[0]
+
+
+def in_turns(contenders, rounds):
+    times = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, run in contenders.items():
+            times[name].append(run())
+    return times
+
+
+def peak_memory(pinfold):
+    """A row whose "seconds" are MiB would mislead: print it as a title instead."""
+    _, kib = spawn([pinfold, "run", "-q", "--backend", "local", "--json", "--max-output", "100000", "--", FLOOD])
+    return kib / 1024
+
+
+def section(build, rounds=7):
+    pinfold = str(pathlib.Path(build).resolve() / "pinfold")
+    quoted = f"'{pinfold}'"
+    start = in_turns({
+        "pinfold run --backend local -- true": lambda: spawn([pinfold, "run", "-q", "--backend", "local", "--", "true"])[0],
+        "sh -c true": shell("true"),
+    }, rounds * 20)
+    kept = in_turns({
+        "pinfold run --json --max-output 100000":
+            lambda: spawn([pinfold, "run", "-q", "--backend", "local", "--json", "--max-output", "100000", "--", FLOOD])[0],
+        "head | cat": shell(f"{FLOOD} | cat >/dev/null"),
+    }, rounds)
+    streamed = in_turns({
+        "pinfold run | cat": shell(f"{quoted} run -q --backend local -- '{FLOOD}' | cat >/dev/null"),
+        "head | cat | cat": shell(f"{FLOOD} | cat | cat >/dev/null"),
+    }, rounds)
+    return [
+        ("A command, whole process", "at most 2 x the time of sh -c true", start),
+        (f"1 GiB of output, 100,000 bytes kept (peak memory {peak_memory(pinfold):.1f} MiB, "
+         "goal: under 16)", "at most 1.25 x the time of head | cat", kept),
+        ("1 GiB of output, streamed by the callback", "at least 0.8 x the speed of cat | cat",
+         streamed),
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build")
+    parser.add_argument("--rounds", type=int, default=7)
+    args = parser.parse_args()
+    for title, goal, times in section(args.build, args.rounds):
+        ours, base = (statistics.median(t) for t in list(times.values())[:2])
+        print(f"{title}\n  goal: {goal}")
+        for name, seconds in times.items():
+            print(f"  {statistics.median(seconds) * 1000:9.2f} ms  {name}")
+        print(f"  {ours / base:9.2f} x\n")
+
+
+if __name__ == "__main__":
+    main()

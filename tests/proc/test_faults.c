@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every allocation and system call on the way of a command is made to fail, one at a time, in the
+ * host and in its supervisor alike (the counter is in shared memory). Each time the answer is an
+ * error or the true result, and the fixture finds no process, zombie or descriptor left.
+ */
+#include "harness.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+struct plan {
+    atomic_int victim;    /* an index into names, -1: nothing fails */
+    atomic_int countdown; /* the call that fails */
+    atomic_int fired;
+    int sys_errno;
+};
+
+static struct plan *plan;
+
+enum victim {
+    MALLOC,
+    CALLOC,
+    REALLOC,
+    STRDUP,
+    PIPE2,
+    SOCKETPAIR,
+    FCNTL,
+    MEMFD_CREATE,
+    WRITE,
+    READ,
+    POLL,
+    OPEN,
+    SEND,
+    SENDMSG,
+    RECV,
+    SYSCALL,
+    CLONE,
+    SIGNALFD,
+    PRCTL,
+    DUP2,
+    FCHDIR,
+    SPLICE,
+    PWRITE,
+    VICTIMS,
+};
+
+static const struct {
+    const char *name;
+    int sys_errno;
+} faults[VICTIMS] = {
+    [MALLOC] = { "malloc", ENOMEM },   [CALLOC] = { "calloc", ENOMEM },
+    [REALLOC] = { "realloc", ENOMEM }, [STRDUP] = { "strdup", ENOMEM },
+    [PIPE2] = { "pipe2", EMFILE },     [SOCKETPAIR] = { "socketpair", EMFILE },
+    [FCNTL] = { "fcntl", EMFILE },     [MEMFD_CREATE] = { "memfd_create", EMFILE },
+    [WRITE] = { "write", ENOSPC },     [READ] = { "read", EIO },
+    [POLL] = { "poll", ENOMEM },       [OPEN] = { "open", EMFILE },
+    [SEND] = { "send", ENOBUFS },      [SENDMSG] = { "sendmsg", ETOOMANYREFS },
+    [RECV] = { "recv", ENOMEM },       [SYSCALL] = { "syscall", EAGAIN },
+    [CLONE] = { "clone", EAGAIN },     [SIGNALFD] = { "signalfd", EMFILE },
+    [PRCTL] = { "prctl", EPERM },      [DUP2] = { "dup2", EMFILE },
+    [FCHDIR] = { "fchdir", EACCES },   [SPLICE] = { "splice", ENOMEM },
+    [PWRITE] = { "pwrite", ENOSPC },
+};
+
+static bool fails(enum victim victim)
+{
+    if (!plan || atomic_load(&plan->victim) != (int)victim ||
+        atomic_fetch_sub(&plan->countdown, 1) != 1)
+        return false;
+    atomic_store(&plan->fired, 1);
+    errno = plan->sys_errno;
+    return true;
+}
+
+#define WRAP(type, symbol, victim, failure, parameters, arguments)    \
+    type __real_##symbol parameters;                                  \
+    type __wrap_##symbol parameters                                   \
+    {                                                                 \
+        return fails(victim) ? (failure) : __real_##symbol arguments; \
+    }
+
+WRAP(void *, malloc, MALLOC, NULL, (size_t size), (size))
+WRAP(void *, calloc, CALLOC, NULL, (size_t count, size_t size), (count, size))
+WRAP(void *, realloc, REALLOC, NULL, (void *old, size_t size), (old, size))
+WRAP(char *, strdup, STRDUP, NULL, (const char *text), (text))
+WRAP(int, pipe2, PIPE2, -1, (int fds[2], int flags), (fds, flags))
+WRAP(int, socketpair, SOCKETPAIR, -1, (int domain, int type, int protocol, int fds[2]),
+     (domain, type, protocol, fds))
+WRAP(int, fcntl64, FCNTL, -1, (int fd, int command, long arg), (fd, command, arg))
+WRAP(int, memfd_create, MEMFD_CREATE, -1, (const char *name, unsigned flags), (name, flags))
+WRAP(ssize_t, write, WRITE, -1, (int fd, const void *data, size_t len), (fd, data, len))
+WRAP(ssize_t, read, READ, -1, (int fd, void *data, size_t len), (fd, data, len))
+WRAP(int, poll, POLL, -1, (struct pollfd * fds, nfds_t count, int ms), (fds, count, ms))
+WRAP(int, open64, OPEN, -1, (const char *path, int flags, mode_t mode), (path, flags, mode))
+WRAP(ssize_t, send, SEND, -1, (int fd, const void *data, size_t len, int flags),
+     (fd, data, len, flags))
+WRAP(ssize_t, sendmsg, SENDMSG, -1, (int fd, const struct msghdr *message, int flags),
+     (fd, message, flags))
+WRAP(ssize_t, recv, RECV, -1, (int fd, void *data, size_t len, int flags), (fd, data, len, flags))
+WRAP(long, syscall, SYSCALL, -1, (long number, long a, long b, long c, long d, long e),
+     (number, a, b, c, d, e))
+WRAP(int, clone, CLONE, -1, (int (*fn)(void *), void *stack, int flags, void *arg),
+     (fn, stack, flags, arg))
+WRAP(int, signalfd, SIGNALFD, -1, (int fd, const sigset_t *mask, int flags), (fd, mask, flags))
+WRAP(int, prctl, PRCTL, -1, (int option, long a, long b, long c, long d), (option, a, b, c, d))
+WRAP(int, dup2, DUP2, -1, (int from, int to), (from, to))
+WRAP(int, fchdir, FCHDIR, -1, (int fd), (fd))
+WRAP(ssize_t, splice, SPLICE, -1,
+     (int in, off_t *in_at, int out, off_t *out_at, size_t len, unsigned flags),
+     (in, in_at, out, out_at, len, flags))
+WRAP(ssize_t, pwrite64, PWRITE, -1, (int fd, const void *data, size_t len, off_t at),
+     (fd, data, len, at))
+
+static void assert_truth(struct fixture *f, const char *name, int nth, int r, const char *expected)
+{
+    if (r < 0) {
+        assert_int_equal(f->err.code, -r);
+        assert_true(f->err.msg[0] != '\0');
+        assert_null(f->result.output);
+    } else if (f->result.exit_code != 0 || !f->result.output ||
+               strncmp(f->result.output, expected, strlen(expected)) != 0) {
+        fail_msg("%s number %d: exit code %d, output %s", name, nth, f->result.exit_code,
+                 f->result.output);
+    }
+}
+
+/* Run a command again and again with the first, second, … call of each kind failing. */
+static void fail_each(struct fixture *f, const char *command, const char *expected)
+{
+    int fired = 0;
+
+    for (int victim = 0; victim < VICTIMS; victim++)
+        for (int nth = 1; nth < 200; nth++) {
+            plan->sys_errno = faults[victim].sys_errno;
+            atomic_store(&plan->fired, 0);
+            atomic_store(&plan->countdown, nth);
+            atomic_store(&plan->victim, victim);
+            int r = run(f, command);
+            atomic_store(&plan->victim, -1);
+            assert_truth(f, faults[victim].name, nth, r, expected);
+            if (!atomic_load(&plan->fired))
+                break;
+            fired++;
+        }
+    assert_true(fired > 10);
+    assert_run(f, command, 0);
+}
+
+static void every_failure_of_a_plain_command_is_survived(void **state)
+{
+    fail_each(*state, "echo hi; echo err >&2", "hi\n[stderr] err\n");
+}
+
+static void every_failure_to_start_the_helper_is_survived(void **state)
+{
+    static const enum victim victims[] = {
+        SOCKETPAIR, CLONE, SENDMSG, MALLOC, MEMFD_CREATE, WRITE
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < PF_COUNT(victims); i++)
+        for (int nth = 1; nth < 4; nth++) {
+            pf_launcher_free(f->launcher);
+            assert_int_equal(pf_launcher_new(&f->launcher, &f->err), 0);
+            pf_launcher_force(f->launcher, PF_LAUNCH_HELPER, helper_path());
+            plan->sys_errno = faults[victims[i]].sys_errno;
+            atomic_store(&plan->countdown, nth);
+            atomic_store(&plan->victim, (int)victims[i]);
+            int r = run(f, "echo hi");
+            atomic_store(&plan->victim, -1);
+            assert_truth(f, faults[victims[i]].name, nth, r, "hi\n");
+            assert_run(f, "echo hi", 0);
+        }
+}
+
+static void every_failure_of_a_large_output_is_survived(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.output_limit = 1000;
+    fail_each(f, "head -c 1M /dev/zero | tr '\\0' x; exit 0", "xxxxxxxx");
+}
+
+static void every_failure_of_a_spool_is_survived(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.output_limit = 1000;
+    f->request.spool_limit = 1 << 20;
+    fail_each(f, "echo hi; head -c 300k /dev/zero", "hi\n");
+}
+
+static void every_failure_of_a_long_command_is_survived(void **state)
+{
+    static char command[140000];
+
+    memset(command, '#', sizeof(command) - 1);
+    memcpy(command, "echo hi\n", 8);
+    fail_each(*state, command, "hi\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_BOTH_MODES(every_failure_of_a_plain_command_is_survived),
+        IN_MODE(every_failure_to_start_the_helper_is_survived, "by the helper", PF_LAUNCH_HELPER),
+        IN_BOTH_MODES(every_failure_of_a_large_output_is_survived),
+        IN_BOTH_MODES(every_failure_of_a_spool_is_survived),
+        IN_BOTH_MODES(every_failure_of_a_long_command_is_survived),
+    };
+
+    plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (plan == MAP_FAILED)
+        return 1;
+    atomic_store(&plan->victim, -1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
