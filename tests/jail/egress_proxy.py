@@ -434,3 +434,32 @@ def test_stopping_with_connections_open_ends_them(echo_server):
         sock = proxy.tunnel("127.0.0.1", echo_server.port)
     with sock, pytest.raises(ConnectionResetError):
         read_all(sock)
+
+
+# The helper for ssh
+
+
+def helper(proxy, *args, **kw):
+    env = {"ALL_PROXY": f"http://127.0.0.1:{proxy.port}"}
+    return subprocess.run([os.environ["PINFOLD_CONNECT"], *args], env=env, timeout=WAIT,
+                          capture_output=True, **kw)
+
+
+def test_the_helper_carries_standard_input_and_output(echo_server):
+    data = os.urandom(300000)
+    with Proxy(local(echo_server)) as proxy:
+        done = helper(proxy, "127.0.0.1", str(echo_server.port), input=data)
+    assert (done.returncode, done.stdout, done.stderr) == (0, data, b"")
+
+
+def test_the_helper_says_why_it_cannot():
+    with Proxy("example.org") as proxy:
+        done = helper(proxy, "git.example.org", "22", stdin=subprocess.DEVNULL)
+    assert done.returncode == 1 and done.stdout == b""
+    assert b"--net allow=git.example.org:22 would allow it\n" in done.stderr
+
+
+def test_the_helper_needs_a_proxy():
+    done = subprocess.run([os.environ["PINFOLD_CONNECT"], "x", "22"], env={}, capture_output=True,
+                          timeout=WAIT)
+    assert done.returncode == 1 and b"no network" in done.stderr
