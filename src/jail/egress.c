@@ -107,6 +107,12 @@ static void timeout(struct pf_egress_conn *conn)
         pf_egress_dial_timeout(conn);
         break;
     case PF_EGRESS_LINGERING:
+        /* What the kernel has taken, it goes on sending after an orderly close. */
+        if (conn->client.shut)
+            pf_egress_conn_close(conn);
+        else
+            pf_egress_conn_abort(conn);
+        break;
     case PF_EGRESS_RELAYING:
     case PF_EGRESS_DEAD:
         pf_egress_conn_abort(conn);
@@ -192,8 +198,8 @@ static int connection_limit(const struct pf_egress_tuning *tuning)
 {
     struct rlimit files;
 
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < (rlim_t)tuning->connections)
-        return files.rlim_cur < 4 ? 1 : (int)(files.rlim_cur / 4);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 8 < (rlim_t)tuning->connections)
+        return files.rlim_cur < 8 ? 1 : (int)(files.rlim_cur / 8);
     return tuning->connections;
 }
 
@@ -207,6 +213,8 @@ static int start_thread(struct pf_egress *egress)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     error = pthread_create(&egress->thread, NULL, serve, egress);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error)
+        pthread_setname_np(egress->thread, "pf-egress");
     return error;
 }
 
