@@ -14,13 +14,14 @@ WAIT = 20  # seconds: longer than anything takes, unless it hangs
 class Proxy:
     """A running proxy; events come from wait_event()."""
 
-    def __init__(self, *allow, **tuning):
+    def __init__(self, *allow, pass_fds=(), **tuning):
         options = [word for key, value in tuning.items()
                    for word in (f"--{key.replace('_', '-')}", str(value))]
         self.process = subprocess.Popen(
             [*os.environ.get("PINFOLD_WRAPPER", "").split(), os.environ["PINFOLD_EGRESS_SERVE"],
-             *options, *allow], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.port = int(self.process.stdout.readline().split()[1])
+             *options, *allow], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            pass_fds=pass_fds)
+        self.port = 0 if pass_fds else int(self.process.stdout.readline().split()[1])
         self.events = queue.Queue()
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
@@ -173,3 +174,28 @@ def read_head(sock):
             break
         data += part
     return data
+
+
+# Runs in a network namespace of its own: listens where a sandbox's proxy does, hands the socket
+# out, and then tries what it is told to.
+INSIDE = r"""
+import fcntl, socket, struct, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+    fcntl.ioctl(control, 0x8914, struct.pack("16sH22x", b"lo", 0x41))  # SIOCSIFFLAGS: up, running
+out = socket.socket(fileno=int(sys.argv[1]))
+listener = socket.create_server(("127.0.0.1", 3128))
+socket.send_fds(out, [b"x"], [listener.fileno()])
+listener.close()
+while port := int(out.recv(16) or 0):
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        direct = "open"
+    except OSError as error:
+        direct = error.__class__.__name__
+    with socket.create_connection(("127.0.0.1", 3128), timeout=20) as proxy:
+        proxy.sendall(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\nping" % port)
+        got = b""
+        while not got.endswith(b"ping") and (part := proxy.recv(4096)):
+            got += part
+    out.sendall(repr((direct, got)).encode())
+"""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The proxy end to end: real sockets, hostile clients, hostile servers, a hostile resolver."""
 
+import ast
 import hashlib
 import http.client
 import os
@@ -8,12 +9,13 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-from egress_harness import WAIT, Dns, Proxy, Server, read_all, read_exactly, read_head
+from egress_harness import INSIDE, WAIT, Dns, Proxy, Server, read_all, read_exactly, read_head
 
 
 def echo(sock):
@@ -211,13 +213,16 @@ def test_addresses_of_a_name_that_are_not_public_are_left_out(echo_server):
 
 @pytest.mark.parametrize("host", [
     "127.0.0.1", "127.1", "0x7f.0.0.1", "2130706433", "0177.0.0.1", "127.0.0.1.", "0.0.0.0",
-    "169.254.169.254", "10.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[fe80::1%25lo]",
+    "169.254.169.254", "10.0.0.1", "loop.example.org", "[::1]", "[::ffff:127.0.0.1]", "[fe80::1%25lo]",
     "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "a..b", "a b", "127.0.0.1@example.org", "example.org%00.x"])
 def test_ways_to_write_the_loopback_do_not_help(echo_server, host):
-    with Proxy("*", "0.0.0.0/0", "::/0", "example.org") as proxy:
-        got = proxy.ask(f"CONNECT {host}:{echo_server.port} HTTP/1.1\r\n\r\n".encode())
-        assert got[:13] in (b"HTTP/1.1 403 ", b"HTTP/1.1 400 ")
-        assert echo_server.accepted == 0
+    """Every name and every network is allowed, and yet no address that is not public."""
+    port = echo_server.port
+    with Dns({"loop.example.org": [["127.0.0.1", "::1"]]}) as dns:
+        with Proxy(f"*:{port}", f"0.0.0.0/0:{port}", f"[::/0]:{port}", dns=dns.server) as proxy:
+            got = proxy.ask(f"CONNECT {host}:{port} HTTP/1.1\r\n\r\n".encode())
+    assert got[:13] in (b"HTTP/1.1 403 ", b"HTTP/1.1 400 ")
+    assert echo_server.accepted == 0
 
 
 def test_the_proxy_does_not_dial_itself():
@@ -463,3 +468,32 @@ def test_the_helper_needs_a_proxy():
     done = subprocess.run([os.environ["PINFOLD_CONNECT"], "x", "22"], env={}, capture_output=True,
                           timeout=WAIT)
     assert done.returncode == 1 and b"no network" in done.stderr
+
+
+# From inside a network namespace
+
+
+def test_it_serves_a_socket_of_another_network_namespace(echo_server):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(WAIT)
+        inside = subprocess.Popen(["unshare", "-Urn", sys.executable, "-c", INSIDE,
+                                   str(theirs.fileno())], pass_fds=[theirs.fileno()],
+                                  stderr=subprocess.PIPE)
+        theirs.close()
+        try:
+            _, fds, _, _ = socket.recv_fds(ours, 1, 1)
+            if not fds:
+                reason = inside.stderr.read().decode()
+                pytest.skip(f"no network namespace here: {reason}")
+            with Proxy(local(echo_server), fd=fds[0], pass_fds=fds) as proxy:
+                ours.sendall(b"%d" % echo_server.port)
+                direct, got = ast.literal_eval(ours.recv(4096).decode())
+                assert direct == "ConnectionRefusedError"
+                assert got.startswith(b"HTTP/1.1 200 ") and got.endswith(b"\r\n\r\nping")
+                assert proxy.wait_event("allowed")[3] == echo_server.port
+            os.close(fds[0])
+        finally:
+            ours.close()
+            inside.wait(timeout=WAIT)
+            inside.stderr.close()

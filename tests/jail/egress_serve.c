@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The proxy alone, for tests that speak to it: egress_serve [--dns SERVER] [--handshake-ms N]
- * [--connect-ms N] [--idle-ms N] [--connections N] [--port N] ALLOW... prints "port N", then one
- * line an event, and ends when its standard input does.
+ * [--connect-ms N] [--idle-ms N] [--connections N] [--port N | --fd N] ALLOW... prints "port N"
+ * unless it was given the socket, then one line an event, and ends when its standard input does.
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ static int listen_on_loopback(int port)
     return fd;
 }
 
-static char **parse(char **argv, struct pf_egress_tuning *tuning, int *port)
+static char **parse(char **argv, struct pf_egress_tuning *tuning, int *port, int *fd)
 {
     for (argv++; argv[0] && argv[1] && strncmp(argv[0], "--", 2) == 0; argv += 2) {
         long value = strtol(argv[1], NULL, 10);
@@ -61,6 +61,8 @@ static char **parse(char **argv, struct pf_egress_tuning *tuning, int *port)
             tuning->connections = (int)value;
         else if (strcmp(argv[0], "--port") == 0)
             *port = (int)value;
+        else if (strcmp(argv[0], "--fd") == 0)
+            *fd = (int)value;
     }
     return argv;
 }
@@ -72,13 +74,16 @@ int main(int argc, char **argv)
     struct pf_egress *egress = NULL;
     struct pinfold_error error = PINFOLD_ERROR_INIT;
     int port = 0;
-    char **allow = parse(argv, &tuning, &port);
+    int fd = -1; /* a listening socket that was inherited */
+    char **allow = parse(argv, &tuning, &port, &fd);
     char byte;
 
     (void)argc;
+    if (fd < 0)
+        fd = listen_on_loopback(port);
     if (pf_egress_rules_new((const char *const *)allow, &rules, &error) < 0 ||
         pf_egress_rules_tune(rules, &tuning, &error) < 0 ||
-        pf_egress_start(listen_on_loopback(port), rules, on_event, NULL, &egress, &error) < 0) {
+        pf_egress_start(fd, rules, on_event, NULL, &egress, &error) < 0) {
         fprintf(stderr, "egress_serve: %s\n", error.msg);
         return 1;
     }
