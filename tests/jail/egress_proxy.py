@@ -225,6 +225,15 @@ def test_ways_to_write_the_loopback_do_not_help(echo_server, host):
     assert echo_server.accepted == 0
 
 
+def test_an_address_of_this_machine_needs_an_entry_of_its_own(echo_server):
+    with Server(echo, "127.0.0.2") as other:  # on the loopback's network, and no interface's address
+        with Proxy(f"127.0.0.0/8:{echo_server.port}", f"127.0.0.0/8:{other.port}") as proxy:
+            got = proxy.ask(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % echo_server.port)
+            assert got.startswith(b"HTTP/1.1 403 ")
+            proxy.tunnel("127.0.0.2", other.port).close()
+    assert echo_server.accepted == 0
+
+
 def test_the_proxy_does_not_dial_itself():
     with Proxy() as probe:
         port = probe.port  # free again in a moment, and then asked for
