@@ -127,6 +127,8 @@ static void show(const struct pf_op *op, int tree, const char *source, const cha
         r = set_attributes(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, set);
     if (r >= 0)
         r = attach(op, tree, target);
+    if (r < 0 && (op->flags & PF_OP_GIVEN))
+        init_reject(step, source);
     if (r < 0 && !(op->flags & PF_OP_OPTIONAL))
         init_fail(step, source);
     if (r < 0)
