@@ -257,7 +257,7 @@ static int add_parents(struct pf_buf *plan, const char *path)
     char part[PATH_MAX];
     int r = 0;
 
-    strcpy(part, path);
+    snprintf(part, sizeof(part), "%s", path); /* check_given() has seen to its length */
     for (char *slash = strchr(part + 1, '/'); r == 0 && slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         r = add(plan, PF_OP_DIR, PF_OP_GIVEN, 0755, part + 1, "");

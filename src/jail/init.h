@@ -8,11 +8,12 @@
 
 #include "jail/plan.h"
 
-/* Say that a step failed, as in "mount a tmpfs on /tmp", with errno; object may be "". */
+/* Say that a step failed, as in "make the directory" "tmp", with errno; object may be "". */
 void init_fail(const char *step, const char *object) __attribute__((noreturn));
+/* As init_fail, when the fault is in what the user asked for. */
+void init_reject(const char *step, const char *object) __attribute__((noreturn));
 /* Say that the jail does without something. */
 void init_note(const char *step, const char *object);
-void init_send(enum pf_init_event event, int error, const char *step, const char *object, int fd);
 
 /* Call use for each operation in turn. */
 void init_each(const struct pf_plan *plan, void (*use)(const struct pf_op *op));

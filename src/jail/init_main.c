@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -34,24 +33,12 @@ static size_t put(char *to, size_t at, size_t max, const char *text)
     return at;
 }
 
-void init_send(enum pf_init_event event, int error, const char *step, const char *object, int fd)
+static void send_message(const struct pf_init_message *message, int fd)
 {
-    struct pf_init_message message = { .event = event,
-                                       .error = { .code = PINFOLD_EOS, .sys_errno = error } };
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = { 0 };
-    struct iovec iov = { &message, sizeof(message) };
+    struct iovec iov = { (void *)(uintptr_t)message, sizeof(*message) };
     struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
-    const char *reason = error ? strerrordesc_np(error) : NULL;
-    size_t at = put(message.error.msg, 0, sizeof(message.error.msg), step);
 
-    if (object[0])
-        at = put(message.error.msg, at, sizeof(message.error.msg), " ");
-    /* What is too long loses its end here, so that the reason has its place. */
-    at = put(message.error.msg, at, sizeof(message.error.msg) - 64, object);
-    if (reason) {
-        at = put(message.error.msg, at, sizeof(message.error.msg), ": ");
-        put(message.error.msg, at, sizeof(message.error.msg), reason);
-    }
     if (fd >= 0) {
         header.msg_control = control;
         header.msg_controllen = sizeof(control);
@@ -64,15 +51,35 @@ void init_send(enum pf_init_event event, int error, const char *step, const char
     (void)!sendmsg(PF_INIT_SOCKET, &header, MSG_NOSIGNAL);
 }
 
+static void say(enum pf_init_event event, enum pinfold_code code, const char *step,
+                const char *object)
+{
+    struct pf_init_message message = { .event = event,
+                                       .error = { .code = code, .sys_errno = errno } };
+    char *text = message.error.msg;
+    size_t at = put(text, 0, sizeof(message.error.msg), step);
+
+    if (object[0])
+        at = put(text, at, sizeof(message.error.msg), " ");
+    put(text, at, sizeof(message.error.msg), object);
+    send_message(&message, -1);
+}
+
 void init_fail(const char *step, const char *object)
 {
-    init_send(PF_INIT_FAILED, errno, step, object, -1);
+    say(PF_INIT_FAILED, PINFOLD_EOS, step, object);
+    _exit(1);
+}
+
+void init_reject(const char *step, const char *object)
+{
+    say(PF_INIT_FAILED, PINFOLD_EVALUE, step, object);
     _exit(1);
 }
 
 void init_note(const char *step, const char *object)
 {
-    init_send(PF_INIT_NOTE, errno, step, object, -1);
+    say(PF_INIT_NOTE, PINFOLD_EOS, step, object);
 }
 
 const char *init_target(const struct pf_op *op)
@@ -232,7 +239,8 @@ int main(void)
 
     if (getpid() != 1 || fcntl(PF_INIT_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_PLAN, F_SETFD, FD_CLOEXEC) < 0) {
-        dprintf(STDERR_FILENO, PF_INIT_NAME ": this program is started by pinfold itself\n");
+        static const char text[] = PF_INIT_NAME ": this program is started by pinfold itself\n";
+        (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
         return 2;
     }
     close_range(0, 2, 0);
@@ -246,7 +254,7 @@ int main(void)
     proxy = init_network(plan);
     umask(022);
     init_lock(plan);
-    init_send(PF_INIT_READY, 0, "", "", proxy);
+    send_message(&(struct pf_init_message){ .event = PF_INIT_READY }, proxy);
     if (proxy >= 0)
         close(proxy);
     munmap((void *)(uintptr_t)plan, plan->size);

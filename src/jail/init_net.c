@@ -3,7 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <net/if.h>
+#include <linux/if.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/ioctl.h>

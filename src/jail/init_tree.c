@@ -57,18 +57,23 @@ static char *put_number(char *at, uint64_t number)
     return at;
 }
 
+static const char *put_map(char *text, id_t outside)
+{
+    char *at = put_number(text, PF_JAIL_UID);
+
+    *at++ = ' ';
+    memcpy(put_number(at, outside), " 1", 3);
+    return text;
+}
+
 /* One user and one group: the owner's, under another number. */
 static void map_ids(const struct pf_plan *plan)
 {
-    char text[64], *at;
+    char text[64];
 
-    at = put_number(text, PF_JAIL_UID);
-    *at++ = ' ';
-    strcpy(put_number(at, plan->uid), " 1");
-    write_file("/proc/self/uid_map", text);
+    write_file("/proc/self/uid_map", put_map(text, plan->uid));
     write_file("/proc/self/setgroups", "deny");
-    strcpy(put_number(at, plan->gid), " 1");
-    write_file("/proc/self/gid_map", text);
+    write_file("/proc/self/gid_map", put_map(text, plan->gid));
 }
 
 static void make_dir(const struct pf_op *op, const char *target)
@@ -127,6 +132,8 @@ static void show(const struct pf_op *op, int tree, const char *source, const cha
         r = set_attributes(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, set);
     if (r >= 0)
         r = attach(op, tree, target);
+    if (r < 0 && (op->flags & PF_OP_GIVEN))
+        init_reject(step, source);
     if (r < 0 && !(op->flags & PF_OP_OPTIONAL))
         init_fail(step, source);
     if (r < 0)

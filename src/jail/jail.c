@@ -44,6 +44,7 @@ struct birth {
     int pidfd;
     int sys_errno;
     const char *step; /* that failed */
+    bool refused;     /* because the kernel makes no namespaces, or gives no rights in them */
 };
 
 static void fail_birth(struct birth *birth, const char *step) __attribute__((noreturn));
@@ -62,15 +63,17 @@ static void keep_capabilities(struct birth *birth)
     struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
+    birth->refused = true;
     if (syscall(SYS_capget, &header, data) < 0)
-        fail_birth(birth, "read the capabilities in");
+        fail_birth(birth, "read the capabilities in its user namespace");
     for (size_t i = 0; i < PF_COUNT(wanted); i++)
         data[CAP_TO_INDEX(wanted[i])].inheritable |= CAP_TO_MASK(wanted[i]);
     if (syscall(SYS_capset, &header, data) < 0)
-        fail_birth(birth, "get capabilities in");
+        fail_birth(birth, "get capabilities in its user namespace");
     for (size_t i = 0; i < PF_COUNT(wanted); i++)
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0) < 0)
-            fail_birth(birth, "keep capabilities in");
+            fail_birth(birth, "keep capabilities in its user namespace");
+    birth->refused = false;
 }
 
 /* Exactly the three descriptors of plan.h, from wherever they are. */
@@ -81,15 +84,15 @@ static void place_descriptors(struct birth *birth)
     for (size_t i = 0; i < PF_COUNT(from); i++) {
         from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, PF_INIT_PROGRAM + 1);
         if (from[i] < 0)
-            fail_birth(birth, "place descriptors in");
+            fail_birth(birth, "place its descriptors");
     }
     for (size_t i = 0; i < PF_COUNT(from); i++)
         if (dup3(from[i], PF_INIT_SOCKET + (int)i,
                  PF_INIT_SOCKET + (int)i == PF_INIT_PROGRAM ? O_CLOEXEC : 0) < 0)
-            fail_birth(birth, "place descriptors in");
+            fail_birth(birth, "place its descriptors");
     /* A kernel without it (before 5.9) has no mount_setattr(2) either. */
     if (close_range(PF_INIT_PROGRAM + 1, ~0U, 0) < 0)
-        fail_birth(birth, "close the host's descriptors in");
+        fail_birth(birth, "close descriptors");
 }
 
 /* Shares the owner's memory, and the owner waits, until init is executed: nothing of this memory is
@@ -102,7 +105,7 @@ static int inner_main(void *arg)
     keep_capabilities(birth);
     place_descriptors(birth);
     execveat(PF_INIT_PROGRAM, "", argv, envp, AT_EMPTY_PATH);
-    fail_birth(birth, "execute " PF_INIT_NAME " in");
+    fail_birth(birth, "execute " PF_INIT_NAME);
 }
 
 /* The process between the two, so that the host sees no child; it ends at once. It shares the table
@@ -115,12 +118,14 @@ static int between_main(void *arg)
     pid_t pid;
 
     if (fchdir(birth->workspace) < 0)
-        fail_birth(birth, "enter the workspace for");
+        fail_birth(birth, "enter its workspace");
     pid = clone(inner_main, birth->inner_stack,
                 (int)(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | birth->namespaces), birth,
                 &birth->pidfd);
-    if (pid < 0)
-        fail_birth(birth, "make the namespaces (user, mount, pid, ipc, uts, cgroup, net) of");
+    if (pid < 0) {
+        birth->refused = true;
+        fail_birth(birth, "make namespaces (user, mount, pid, ipc, uts, cgroup, net)");
+    }
     _exit(0);
 }
 
@@ -130,16 +135,29 @@ static void wait_for(pid_t pid)
     }
 }
 
+/* The kernel did not do what, which is no fault of the caller's: say how to turn it on. */
 static int refused(struct pinfold_error *err, int sys_errno, const char *what)
 {
     const char *advice = pf_jail_explain(sys_errno);
 
     if (advice[0] == '\0')
-        return pf_fail_os(err, sys_errno, "%s", what);
-    pf_fail(err, PINFOLD_ENOTSUP, "%s: %s; %s", what, strerrordesc_np(sys_errno), advice);
+        return pf_fail_os(err, sys_errno, "start a sandbox: %s", what);
+    pf_fail(err, PINFOLD_ENOTSUP, "start a sandbox: %s: %s; %s", what, strerrordesc_np(sys_errno),
+            advice);
     if (err)
         err->sys_errno = sys_errno;
     return -PINFOLD_ENOTSUP;
+}
+
+static int init_failed(const struct pinfold_error *from, struct pinfold_error *err)
+{
+    if (from->code != PINFOLD_EVALUE)
+        return refused(err, from->sys_errno, from->msg);
+    pf_fail(err, PINFOLD_EVALUE, "start a sandbox: %s: %s", from->msg,
+            strerrordesc_np(from->sys_errno));
+    if (err)
+        err->sys_errno = from->sys_errno;
+    return -PINFOLD_EVALUE;
 }
 
 static int give_birth(struct birth *birth, struct pinfold_error *err)
@@ -155,7 +173,7 @@ static int give_birth(struct birth *birth, struct pinfold_error *err)
     pid = clone(between_main, outer + sizeof(outer), CLONE_VM | CLONE_VFORK | CLONE_FILES, birth);
     if (pid < 0) {
         birth->sys_errno = errno;
-        birth->step = "start a process for";
+        birth->step = "clone a process";
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (pid > 0)
@@ -164,10 +182,8 @@ static int give_birth(struct birth *birth, struct pinfold_error *err)
         return 0;
     if (birth->pidfd >= 0)
         close(birth->pidfd);
-    char what[128] = "";
-    strncat(what, birth->step, sizeof(what) - 20);
-    strcat(what, " a sandbox");
-    return refused(err, birth->sys_errno, what);
+    return birth->refused ? refused(err, birth->sys_errno, birth->step)
+                          : pf_fail_os(err, birth->sys_errno, "start a sandbox: %s", birth->step);
 }
 
 /* Receive what init says; a descriptor that comes along goes to *ret_fd. Returns false when it is
@@ -204,8 +220,9 @@ static int await_ready(struct pf_jail *jail, struct pinfold_error *err)
         if (message.event == PF_INIT_READY)
             return 0;
         if (message.event == PF_INIT_FAILED)
-            return refused(err, message.error.sys_errno, message.error.msg);
-        pf_log(PINFOLD_LOG_WARNING, "a sandbox does without: %s", message.error.msg);
+            return init_failed(&message.error, err);
+        pf_log(PINFOLD_LOG_WARNING, "a sandbox does without what it could not: %s: %s",
+               message.error.msg, strerrordesc_np(message.error.sys_errno));
     }
     return pf_fail(err, PINFOLD_EBACKEND, "start a sandbox: " PF_INIT_NAME " %s",
                    pf_clock_now() >= deadline ? "does not answer" : "died at its start");

@@ -61,7 +61,7 @@ struct pf_plan {
 
 enum pf_init_event {
     PF_INIT_READY = 1,
-    PF_INIT_FAILED, /* error says why; it has exited */
+    PF_INIT_FAILED, /* error says what, without the text of its errno; it has exited */
     PF_INIT_NOTE,   /* something optional could not be had */
 };
 

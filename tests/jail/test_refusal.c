@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a kernel, a container or a user can get wrong: each is told with the step and the cause, and
+ * leaves nothing behind. A step is made to fail by a seccomp filter on a fork of the test, which
+ * the jail that it opens inherits.
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "harness.h"
+
+static bool deny(long number, int sys_errno, unsigned first_arg_bit)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, first_arg_bit ? first_arg_bit : ~0U, 0,
+                 first_arg_bit ? 1 : 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)sys_errno),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { PF_COUNT(code), code };
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* In a fork: opening fails so, and leaves no descriptor and no child. */
+static void must_fail(struct fixture *f, int code, const char *text)
+{
+    int before = count_descriptors(), r = pf_jail_open(&f->config, &f->jail, &f->err);
+
+    if (r != -code || !strstr(f->err.msg, text) || count_descriptors() != before ||
+        waitpid(-1, NULL, WNOHANG | __WALL) != -1) {
+        dprintf(2, "%d: \"%s\" is not %d with \"%s\", or something is left\n", r, f->err.msg, code,
+                text);
+        _exit(1);
+    }
+    _exit(0);
+}
+
+#define assert_in_fork(statement)                           \
+    do {                                                    \
+        int status_;                                        \
+        pid_t pid_ = fork();                                \
+        if (pid_ == 0) {                                    \
+            statement;                                      \
+            _exit(2);                                       \
+        }                                                   \
+        assert_int_equal(waitpid(pid_, &status_, 0), pid_); \
+        assert_int_equal(status_, 0);                       \
+    } while (0)
+
+static void each_step_that_is_refused_is_named(void **state)
+{
+    static const struct {
+        long number;
+        int sys_errno;
+        unsigned first_arg_bit;
+        int code;
+        const char *text;
+    } cases[] = {
+        { SYS_memfd_create, EMFILE, 0, PINFOLD_EOS, "write the plan" },
+        { SYS_socketpair, EMFILE, 0, PINFOLD_EOS, "create a socket" },
+        { SYS_clone, EAGAIN, CLONE_FILES, PINFOLD_EOS, "clone a process: Resource" },
+        { SYS_fchdir, EACCES, 0, PINFOLD_EOS, "enter its workspace: Permission denied" },
+        { SYS_clone, EPERM, CLONE_NEWUSER, PINFOLD_ENOTSUP, "make namespaces (user, mount" },
+        { SYS_clone, EINVAL, CLONE_NEWUSER, PINFOLD_ENOTSUP, "the kernel is too old" },
+        { SYS_capset, EPERM, 0, PINFOLD_ENOTSUP, "get capabilities in its user namespace" },
+        { SYS_dup3, EMFILE, 0, PINFOLD_EOS, "place its descriptors" },
+        { SYS_close_range, ENOSYS, 0, PINFOLD_EOS, "close descriptors" },
+        { SYS_execveat, EACCES, 0, PINFOLD_EOS, "execute pinfold-init: Permission denied" },
+        { SYS_signalfd4, EMFILE, 0, PINFOLD_EOS, "make a descriptor for signals" },
+        { SYS_mount_setattr, ENOSYS, 0, PINFOLD_ENOTSUP, "since 5.12): Function not impl" },
+        { SYS_mount, EPERM, 0, PINFOLD_ENOTSUP, "private: Operation not permitted; in a cont" },
+        { SYS_open_tree, EPERM, 0, PINFOLD_ENOTSUP, "show the host's workspace directory" },
+        { SYS_fsopen, EPERM, 0, PINFOLD_ENOTSUP, "make a tmpfs for the root" },
+        { SYS_fsmount, EPERM, 0, PINFOLD_ENOTSUP, "mount a tmpfs for the root" },
+        { SYS_move_mount, EPERM, 0, PINFOLD_ENOTSUP, "mount a tmpfs for the root" },
+        { SYS_mkdir, EIO, 0, PINFOLD_EOS, "make the directory usr: Input/output error" },
+        { SYS_symlink, EIO, 0, PINFOLD_EOS, "make the link " },
+        { SYS_pivot_root, EPERM, 0, PINFOLD_ENOTSUP, "change the root (pivot_root)" },
+        { SYS_umount2, EBUSY, 0, PINFOLD_EOS, "let go of the host's root" },
+        { SYS_chdir, EACCES, 0, PINFOLD_ENOTSUP, "enter /workspace" },
+        { SYS_sethostname, EPERM, 0, PINFOLD_ENOTSUP, "name the sandbox" },
+        { SYS_ioctl, EPERM, 0, PINFOLD_ENOTSUP, "bring up the loopback" },
+        { SYS_landlock_restrict_self, E2BIG, 0, PINFOLD_EOS, "enforce the Landlock rules" },
+        { SYS_seccomp, EINVAL, 0, PINFOLD_ENOTSUP, "install the seccomp filter" },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < PF_COUNT(cases); i++)
+        assert_in_fork({
+            if (!deny(cases[i].number, cases[i].sys_errno, cases[i].first_arg_bit))
+                _exit(3);
+            must_fail(f, cases[i].code, cases[i].text);
+        });
+}
+
+/* Of the user namespace of the fork alone: there the limit is 0. */
+static void set_no_namespaces(void)
+{
+    char text[64];
+    uid_t uid = geteuid();
+    int fd, len = snprintf(text, sizeof(text), "0 %d 1", (int)uid);
+
+    if (unshare(CLONE_NEWUSER) < 0)
+        _exit(3);
+    fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+    if (write(fd, text, (size_t)len) != len)
+        _exit(4);
+    close(fd);
+    fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+    if (write(fd, "0", 1) != 1)
+        _exit(5);
+    close(fd);
+}
+
+static void a_limit_of_no_namespaces_is_named_with_its_switch(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_in_fork({
+        set_no_namespaces();
+        must_fail(f, PINFOLD_ENOTSUP, "sysctl user.max_user_namespaces=");
+    });
+}
+
+static void directories_that_cannot_be_shown_are_refused(void **state)
+{
+    static const struct {
+        const char *path, *text;
+    } cases[] = {
+        { "relative", "name an absolute path" },
+        { "/", "name an absolute path" },
+        { "", "name an absolute path" },
+        { "/a/../b", "a part . or .." },
+        { "/a//b", "// in it" },
+        { "/proc", "/proc there is the sandbox's own" },
+        { "/dev/shm", "/dev there is the sandbox's own" },
+        { "/workspace/x", "/workspace there is" },
+        { "/nonexistent-pinfold", "show the host's /nonexistent-pinfold: No such file" },
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < PF_COUNT(cases); i++) {
+        f->config.ro = (const char *const[]){ cases[i].path, NULL };
+        assert_in_fork(must_fail(f, PINFOLD_EVALUE, cases[i].text));
+        f->config.rw = f->config.ro;
+        f->config.ro = NULL;
+        assert_in_fork(must_fail(f, PINFOLD_EVALUE, cases[i].text));
+        f->config.rw = NULL;
+    }
+    f->config.rootfs = "/nonexistent-pinfold";
+    assert_in_fork(must_fail(f, PINFOLD_EOS, "open the root directory /nonexistent-pinfold"));
+}
+
+static void a_link_that_an_agent_left_on_the_way_is_not_followed(void **state)
+{
+    struct fixture *f = *state;
+    char base[128], inner[160], command[512];
+
+    assert_non_null(test_tempdir("pinfold-jail-link", base, sizeof(base)));
+    snprintf(inner, sizeof(inner), "%s/link", base);
+    assert_int_equal(symlink("/usr", inner), 0);
+    f->config.rw = (const char *const[]){ base, inner, NULL };
+    assert_in_fork(must_fail(f, PINFOLD_EVALUE, "/link: Too many levels of symbolic links"));
+    snprintf(command, sizeof(command), "rm -r %s", base);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_CONFIG(each_step_that_is_refused_is_named),
+        WITH_CONFIG(a_limit_of_no_namespaces_is_named_with_its_switch),
+        WITH_CONFIG(directories_that_cannot_be_shown_are_refused),
+        WITH_CONFIG(a_link_that_an_agent_left_on_the_way_is_not_followed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
