@@ -61,7 +61,7 @@ _pinfold() {
         mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --audit) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "local isolated" -- "$current") ;;
-    --net) mapfile -t COMPREPLY < <(compgen -W "none host" -- "$current") ;;
+    --net) mapfile -t COMPREPLY < <(compgen -W "none host allow=" -- "$current") ;;
     --env) mapfile -t COMPREPLY < <(compgen -v -S = -- "$current") ;;
     --exclude | --include | --timeout | --max-output | --memory | --processes) ;;
     --) mapfile -t COMPREPLY < <(compgen -c -- "$current") ;;

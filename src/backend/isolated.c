@@ -12,7 +12,9 @@
 #include "backend/directory.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strings.h"
+#include "jail/egress.h"
 #include "jail/jail.h"
 #include "proc/env.h"
 #include "tree/beneath.h"
@@ -26,8 +28,10 @@ struct isolated {
     char **ro, **rw;
     char *rootfs;
     enum pinfold_net net;
+    char **net_allow;
     struct pinfold_limits limits;
     struct pf_jail *jail;
+    struct pf_egress *egress; /* the way out, with PINFOLD_NET_ALLOW */
 };
 
 /* All that a command has of an environment, before what was asked for. */
@@ -42,7 +46,51 @@ static const char *const base_env[] = {
     NULL,
 };
 
+/* What programs look at to find the way out. Some know only one spelling. */
+#define PROXY_URL "http://127.0.0.1:" PF_STRINGIFY(PF_JAIL_PROXY_PORT)
+static const char *const proxy_env[] = {
+    "http_proxy=" PROXY_URL,
+    "https_proxy=" PROXY_URL,
+    "all_proxy=" PROXY_URL,
+    "HTTP_PROXY=" PROXY_URL,
+    "HTTPS_PROXY=" PROXY_URL,
+    "ALL_PROXY=" PROXY_URL,
+    "no_proxy=localhost,127.0.0.1,::1",
+    "NO_PROXY=localhost,127.0.0.1,::1",
+    NULL,
+};
+
 /* ---- life ---- */
+
+/* Refusals go to the log; the audit of a sandbox does not reach down here. */
+static void note_egress(void *ctx, const struct pf_egress_event *event)
+{
+    (void)ctx;
+    if (event->kind == PF_EGRESS_REFUSED || event->kind == PF_EGRESS_FAILED)
+        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s: %s", PF_QUOTE(event->host),
+               (unsigned)event->port, event->kind == PF_EGRESS_REFUSED ? "refused" : "not reached",
+               event->reason);
+}
+
+static int open_egress(struct isolated *isolated, struct pinfold_error *err)
+{
+    struct pf_egress_rules *rules = NULL;
+    int socket, r;
+
+    if (isolated->net != PINFOLD_NET_ALLOW)
+        return 0;
+    r = pf_egress_rules_new((const char *const *)isolated->net_allow, &rules, err);
+    if (r < 0)
+        return r;
+    socket = pf_jail_take_proxy_socket(isolated->jail);
+    r = pf_egress_start(socket, rules, note_egress, NULL, &isolated->egress, err);
+    if (r < 0) {
+        pf_egress_rules_free(rules);
+        if (socket >= 0)
+            close(socket);
+    }
+    return r;
+}
 
 static int make_root(struct isolated *isolated, struct pinfold_error *err)
 {
@@ -75,6 +123,8 @@ static int open_jail(struct isolated *isolated, struct pinfold_error *err)
             &isolated->jail, err);
 
     if (r == 0)
+        r = open_egress(isolated, err);
+    if (r == 0)
         r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &dir->launcher, err);
     return r;
 }
@@ -98,6 +148,7 @@ static int isolated_close(void *state, struct pinfold_error *err)
 
     (void)err;
     pf_directory_close(&isolated->dir);
+    pf_egress_stop(TAKE(isolated->egress));
     pf_jail_close(TAKE(isolated->jail));
     if (isolated->own_root && isolated->dir.configured_root)
         remove_own_root(isolated);
@@ -131,10 +182,12 @@ static void isolated_free(void *state)
 {
     struct isolated *isolated = state;
 
+    pf_egress_stop(isolated->egress);
     pf_jail_close(isolated->jail);
     pf_directory_done(&isolated->dir);
     pf_strv_free(isolated->ro);
     pf_strv_free(isolated->rw);
+    pf_strv_free(isolated->net_allow);
     free(isolated->rootfs);
     free(isolated);
 }
@@ -166,11 +219,12 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
         env = pf_env_merge(
                 (const char *const *const[]){
                         base_env,
+                        isolated->egress ? proxy_env : NULL,
                         (const char *const[]){ pwd, NULL },
                         (const char *const *)isolated->dir.env,
                         options->env,
                 },
-                4);
+                5);
     if (!env)
         return pf_fail_nomem(err);
     r = pf_directory_request(&isolated->dir, options, (const char *const *)env, cancel, &request,
@@ -214,6 +268,18 @@ static int check_absolute(const char *const *paths, const char *option, struct p
     return 0;
 }
 
+static int check_net(const struct pinfold_isolated_options *options, struct pinfold_error *err)
+{
+    struct pf_egress_rules *rules = NULL;
+    int r;
+
+    if (options->net != PINFOLD_NET_ALLOW)
+        return 0;
+    r = pf_egress_rules_new(options->net_allow, &rules, err);
+    pf_egress_rules_free(rules);
+    return r;
+}
+
 static int check_options(const struct pinfold_isolated_options *options, struct pinfold_error *err)
 {
     int r;
@@ -221,9 +287,12 @@ static int check_options(const struct pinfold_isolated_options *options, struct 
     if (options->size != sizeof(*options))
         return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: options of %zu bytes, not %zu",
                        options->size, sizeof(*options));
-    if (options->net != PINFOLD_NET_NONE && options->net != PINFOLD_NET_HOST)
+    if (options->net > PINFOLD_NET_ALLOW)
         return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: no network of kind %d",
                        (int)options->net);
+    r = check_net(options, err);
+    if (r < 0)
+        return r;
     r = check_absolute(options->ro, "ro", err);
     if (r == 0)
         r = check_absolute(options->rw, "rw", err);
@@ -250,8 +319,10 @@ static int copy_options(struct isolated *isolated, const struct pinfold_isolated
     isolated->limits = options->limits;
     isolated->ro = pf_strv_copy(options->ro);
     isolated->rw = pf_strv_copy(options->rw);
+    isolated->net_allow = pf_strv_copy(options->net_allow);
     isolated->rootfs = options->rootfs ? strdup(options->rootfs) : NULL;
-    if (!isolated->ro || !isolated->rw || (options->rootfs && !isolated->rootfs))
+    if (!isolated->ro || !isolated->rw || !isolated->net_allow ||
+        (options->rootfs && !isolated->rootfs))
         return pf_fail_nomem(err);
     return 0;
 }

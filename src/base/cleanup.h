@@ -41,6 +41,8 @@ static inline void pf_cleanup_close_impl(const int *fd)
         t_;            \
     })
 
+#define PF_STRINGIFY_(value) #value
+#define PF_STRINGIFY(value) PF_STRINGIFY_(value)
 #define PF_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -162,8 +162,16 @@ static const char *apply_processes(struct pf_options *options, const char *value
 
 static const char *apply_net(struct pf_options *options, const char *value)
 {
+    static const char allow[] = "allow=";
+
+    if (strncmp(value, allow, strlen(allow)) == 0 && value[strlen(allow)]) {
+        append(options->net_allow, value + strlen(allow));
+        return NULL;
+    }
     options->host_net = strcmp(value, "host") == 0;
-    return options->host_net || strcmp(value, "none") == 0 ? NULL : "neither none nor host";
+    return options->host_net || strcmp(value, "none") == 0
+                   ? NULL
+                   : "none of: none, host, allow=NAME[:PORT]";
 }
 
 static const char *add_directory(const char **list, const char *value)
@@ -201,7 +209,7 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 static const struct flag flags[] = {
     { "backend", "NAME", "local: the host itself, without isolation (default); or isolated",
       PF_FOR_RUN, 0, apply_backend },
-    { "net", "none|host", "isolated: no network but a loopback (default), or the host's",
+    { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT]; allow is repeatable",
       PF_FOR_RUN, 0, apply_net },
     { "ro", "DIR", "isolated: show a directory of the host, read-only; repeatable", PF_FOR_RUN, 0,
       apply_ro },
@@ -266,7 +274,7 @@ void pf_options_show(const struct pf_command *command)
 static bool make_lists(struct pf_options *options, int argc)
 {
     size_t each = (size_t)argc + 1;
-    const char **all = calloc(5 * each, sizeof(*all));
+    const char **all = calloc(6 * each, sizeof(*all));
 
     if (!all)
         return false;
@@ -275,6 +283,7 @@ static bool make_lists(struct pf_options *options, int argc)
     options->env = all + 2 * each;
     options->ro = all + 3 * each;
     options->rw = all + 4 * each;
+    options->net_allow = all + 5 * each;
     return true;
 }
 
@@ -369,4 +378,5 @@ void pf_options_done(struct pf_options *options)
 {
     free(options->exclude);
     options->exclude = options->include = options->env = options->ro = options->rw = NULL;
+    options->net_allow = NULL;
 }

@@ -32,7 +32,8 @@ struct pf_options {
     const char **include;
     const char **env;
     const char **ro, **rw;
-    char **command; /* NULL-terminated; its first is NULL when there is none */
+    const char **net_allow; /* --net allow=... */
+    char **command;         /* NULL-terminated; its first is NULL when there is none */
 };
 
 /* Parse argv (argv[0] is the subcommand). Returns true to go on; false when there is nothing more
