@@ -26,6 +26,7 @@ int pf_plan_add(struct pf_buf *plan, struct pf_op op, const char *target, const 
     size_t len;
     int r;
 
+    target += strspn(target, "/"); /* init builds the tree in its working directory */
     op.target_len = (uint32_t)strlen(target) + 1;
     op.text_len = (uint32_t)text_len + 1;
     len = sizeof(op) + op.target_len + op.text_len;
@@ -182,9 +183,9 @@ static int add_dev(struct pf_buf *plan, const struct pinfold_limits *limits)
     for (size_t i = 0; r == 0 && i < PF_COUNT(nodes); i++) {
         char path[16];
         snprintf(path, sizeof(path), "/dev/%s", nodes[i]);
-        r = add(plan, PF_OP_FILE, 0, 0666, path + 1, "");
+        r = add(plan, PF_OP_FILE, 0, 0666, path, "");
         if (r == 0)
-            r = add(plan, PF_OP_DEVICE, 0, 0, path + 1, path);
+            r = add(plan, PF_OP_DEVICE, 0, 0, path, path);
     }
     if (r == 0)
         r = add_steps(plan, steps, PF_COUNT(steps));
@@ -198,8 +199,8 @@ static int add_own(struct pf_buf *plan, const struct pf_jail_config *config)
         { PF_OP_DIR, 0, 0755, "tmp", "" },
         { PF_OP_DIR, 0, 0755, "run", "" },
         { PF_OP_DIR, 0, 0755, "home", "" },
-        { PF_OP_DIR, 0, 0755, PF_JAIL_HOME + 1, "" },
-        { PF_OP_DIR, 0, 0755, PF_JAIL_WORKSPACE + 1, "" },
+        { PF_OP_DIR, 0, 0755, PF_JAIL_HOME, "" },
+        { PF_OP_DIR, 0, 0755, PF_JAIL_WORKSPACE, "" },
     };
     int r = add_dev(plan, &config->limits);
 
@@ -210,9 +211,9 @@ static int add_own(struct pf_buf *plan, const struct pf_jail_config *config)
     if (r == 0)
         r = add_tmpfs(plan, &config->limits, "tmp", 01777);
     if (r == 0)
-        r = add_tmpfs(plan, &config->limits, PF_JAIL_HOME + 1, 0755);
+        r = add_tmpfs(plan, &config->limits, PF_JAIL_HOME, 0755);
     return r == 0 ? add(plan, PF_OP_WORKSPACE, config->workspace_read_only ? 0 : PF_OP_WRITABLE, 0,
-                        PF_JAIL_WORKSPACE + 1, "")
+                        PF_JAIL_WORKSPACE, "")
                   : r;
 }
 
@@ -260,10 +261,10 @@ static int add_parents(struct pf_buf *plan, const char *path)
     snprintf(part, sizeof(part), "%s", path); /* check_given() has seen to its length */
     for (char *slash = strchr(part + 1, '/'); r == 0 && slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        r = add(plan, PF_OP_DIR, PF_OP_GIVEN, 0755, part + 1, "");
+        r = add(plan, PF_OP_DIR, PF_OP_GIVEN, 0755, part, "");
         *slash = '/';
     }
-    return r == 0 ? add(plan, PF_OP_DIR, PF_OP_GIVEN, 0755, part + 1, "") : r;
+    return r == 0 ? add(plan, PF_OP_DIR, PF_OP_GIVEN, 0755, part, "") : r;
 }
 
 /* All places to mount on are made before the first directory of the user's is mounted: so they are
@@ -275,7 +276,7 @@ static int add_given(struct pf_buf *plan, const char *const *paths, bool mount, 
         int r = check_given(paths[i], err);
         if (r < 0)
             return r;
-        r = mount ? add(plan, PF_OP_BIND, flags | PF_OP_GIVEN, 0, paths[i] + 1, paths[i])
+        r = mount ? add(plan, PF_OP_BIND, flags | PF_OP_GIVEN, 0, paths[i], paths[i])
                   : add_parents(plan, paths[i]);
         if (r < 0)
             return pf_fail_nomem(err);

@@ -11,7 +11,8 @@
  * directory that cannot be shown), -PINFOLD_EOS, -PINFOLD_ENOMEM. */
 int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err);
 
-/* The rooms of a plan. Each appends operations; returns 0 or a negative code. */
+/* Append operations; return 0 or a negative code. Targets are absolute, as seen inside, or relative
+ * to the root. */
 int pf_plan_add(struct pf_buf *plan, struct pf_op op, const char *target, const char *text,
                 size_t text_len);
 int pf_plan_etc(struct pf_buf *plan, enum pinfold_net net);

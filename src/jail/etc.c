@@ -29,9 +29,9 @@ static int add_shown(struct pf_buf *plan, const char *path)
 
     if (stat(path, &st) < 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
         return 0;
-    r = S_ISDIR(st.st_mode) ? add(plan, PF_OP_DIR, 0, 0755, path + 1, "")
-                            : add(plan, PF_OP_FILE, 0, 0644, path + 1, "");
-    return r < 0 ? r : add(plan, PF_OP_BIND, PF_OP_OPTIONAL, 0, path + 1, path);
+    r = S_ISDIR(st.st_mode) ? add(plan, PF_OP_DIR, 0, 0755, path, "")
+                            : add(plan, PF_OP_FILE, 0, 0644, path, "");
+    return r < 0 ? r : add(plan, PF_OP_BIND, PF_OP_OPTIONAL, 0, path, path);
 }
 
 /* The bytes of a small file of the host as they are now. */
@@ -46,7 +46,7 @@ static int add_copy(struct pf_buf *plan, const char *path)
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
     len = read(fd, text, sizeof(text));
-    return len < 0 ? 0 : pf_plan_add(plan, op, path + 1, text, (size_t)len);
+    return len < 0 ? 0 : pf_plan_add(plan, op, path, text, (size_t)len);
 }
 
 /* The time zone is a link into /usr nearly everywhere. */

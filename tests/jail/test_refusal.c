@@ -30,6 +30,7 @@ static bool deny(long number, int sys_errno, unsigned first_arg_bit)
 }
 
 /* In a fork: opening fails so, and leaves no descriptor and no child. */
+static void must_fail(struct fixture *f, int code, const char *text) __attribute__((noreturn));
 static void must_fail(struct fixture *f, int code, const char *text)
 {
     int before = count_descriptors(), r = pf_jail_open(&f->config, &f->jail, &f->err);

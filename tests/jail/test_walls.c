@@ -266,11 +266,11 @@ static void two_jails_do_not_see_each_other(void **state)
     open_jail(&other);
     assert_run(f, "until [ -e /tmp/secret ]; do sleep 0.01; done", 0);
     assert_run(&other, "cat /tmp/secret", 1);
-    assert_run(&other, "cat /proc/[0-9]*/comm", 0);
+    assert_run(&other, "cat /proc/[0-9]*/comm 2>/dev/null; true", 0);
     assert_null(strstr(other.output, "sleep"));
     assert_int_equal(run(&other, "kill -9 -1"), -1); /* its own supervisor, too */
     assert_run(&other, "echo still there", 0);
-    assert_run(f, "cat /proc/[0-9]*/comm", 0);
+    assert_run(f, "cat /proc/[0-9]*/comm 2>/dev/null; true", 0);
     assert_non_null(strstr(f->output, "sleep"));
     pf_jail_close(other.jail);
     close(sleeper.control);
