@@ -305,15 +305,25 @@ static uint64_t or_default(uint64_t value, uint64_t fallback)
     return value ? value : fallback;
 }
 
+uint64_t pf_plan_processes(const struct pinfold_limits *limits)
+{
+    return or_default(limits->processes, 1024);
+}
+
+uint64_t pf_plan_memory(const struct pinfold_limits *limits)
+{
+    return or_default(limits->memory_bytes, 4ULL << 30);
+}
+
 static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits)
 {
     enum { LEAST_PID_MAX = 512 }; /* what the kernel takes depends on the number of processors */
 
-    head->processes = or_default(limits->processes, 1024);
+    head->processes = pf_plan_processes(limits);
     head->cpu_seconds = or_default(limits->cpu_seconds, PINFOLD_UNLIMITED);
     head->open_files = or_default(limits->open_files, 4096);
     head->file_bytes = or_default(limits->file_bytes, PINFOLD_UNLIMITED);
-    head->data_bytes = or_default(limits->memory_bytes, 4ULL << 30);
+    head->data_bytes = pf_plan_memory(limits);
     /* The kernel does not count the processes of root; so the numbers for them run out instead. */
     if (geteuid() == 0 && head->processes != PINFOLD_UNLIMITED)
         head->max_processes = head->processes < LEAST_PID_MAX ? LEAST_PID_MAX : head->processes;

@@ -17,4 +17,8 @@ int pf_plan_add(struct pf_buf *plan, struct pf_op op, const char *target, const 
                 size_t text_len);
 int pf_plan_etc(struct pf_buf *plan, enum pinfold_net net);
 
+/* Limits with their defaults resolved. */
+uint64_t pf_plan_processes(const struct pinfold_limits *limits);
+uint64_t pf_plan_memory(const struct pinfold_limits *limits);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The owner's side: starting the first process of a jail, and taking it down. */
+#include "jail/cgroup.h"
 #include "jail/jail.h"
 
 #include <errno.h>
@@ -35,6 +36,7 @@ struct pf_jail {
     int socket;
     int pidfd; /* readable when everything inside is gone */
     int proxy;
+    struct pf_cgroup cgroup;
 };
 
 struct birth {
@@ -42,6 +44,7 @@ struct birth {
     unsigned long namespaces;
     char *inner_stack;
     int pidfd;
+    pid_t init;
     int sys_errno;
     const char *step; /* that failed */
     bool refused;     /* because the kernel makes no namespaces, or gives no rights in them */
@@ -122,6 +125,7 @@ static int between_main(void *arg)
     pid = clone(inner_main, birth->inner_stack,
                 (int)(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | birth->namespaces), birth,
                 &birth->pidfd);
+    birth->init = pid;
     if (pid < 0) {
         birth->refused = true;
         fail_birth(birth, "make namespaces (user, mount, pid, ipc, uts, cgroup, net)");
@@ -228,6 +232,18 @@ static int await_ready(struct pf_jail *jail, struct pinfold_error *err)
                    pf_clock_now() >= deadline ? "does not answer" : "died at its start");
 }
 
+/* Before the first command: what init forks is where init is. */
+static int join_cgroup(struct pf_jail *jail, pid_t init, const struct pinfold_limits *limits)
+{
+    int r = pf_cgroup_join(pf_plan_memory(limits), pf_plan_processes(limits), init, &jail->cgroup);
+
+    if (r == 0 && geteuid() == 0 && !jail->cgroup.limits_processes)
+        pf_log(PINFOLD_LOG_WARNING,
+               "the number of processes in this sandbox is not limited: no control group could be "
+               "made, and the kernel exempts root from rlimits; run as another user");
+    return r;
+}
+
 static int start(struct pf_jail *jail, const char *path, const struct pf_jail_config *config,
                  struct pinfold_error *err)
 {
@@ -255,7 +271,8 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
     if (r < 0)
         return r;
     jail->pidfd = birth.pidfd;
-    return await_ready(jail, err);
+    r = await_ready(jail, err);
+    return r < 0 ? r : join_cgroup(jail, birth.init, &config->limits);
 }
 
 int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
@@ -315,6 +332,7 @@ void pf_jail_close(struct pf_jail *jail)
         /* Init is an orphan, which this process may have adopted; else this fails. */
         waitid(P_PIDFD, (id_t)jail->pidfd, &info, WEXITED | WNOHANG | __WALL);
     }
+    pf_cgroup_done(&jail->cgroup);
     close_if_open(jail->pidfd);
     close_if_open(jail->socket);
     close_if_open(jail->proxy);
