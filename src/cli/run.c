@@ -262,7 +262,9 @@ const struct pf_command pf_command_run = {
             "itself failed, 126 or 127 when the command could not be started or was not found,\n"
             "128+n when signal n ended it, or ended us.\n"
             "\n"
-            "The local backend does not isolate: the command can do whatever you can do.",
+            "The local backend does not isolate: the command can do whatever you can do. The\n"
+            "isolated one contains it: a system that is read-only, the workspace at /workspace,\n"
+            "no network unless --net opens one, and nothing else of this machine.",
     .bit = PF_FOR_RUN,
     .run = run_command,
 };
