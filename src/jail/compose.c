@@ -19,10 +19,25 @@
 #define DEFAULT_TMP_BYTES (1ULL << 30)
 #define BYTES_PER_INODE 8192 /* of a tmpfs: an inode costs about a KiB of memory */
 
-int pf_plan_add(struct pf_buf *plan, struct pf_op op, const char *target, const char *text,
+static struct pf_buf *part_of(struct pf_draft *draft, const struct pf_op *op)
+{
+    switch (op->kind) {
+    case PF_OP_DIR:
+    case PF_OP_LINK:
+    case PF_OP_FILE:
+        return op->flags & PF_OP_LATE ? &draft->mounted : &draft->made;
+    case PF_OP_BIND:
+        return op->flags & PF_OP_GIVEN ? &draft->mounted : &draft->shown;
+    default:
+        return &draft->mounted;
+    }
+}
+
+int pf_plan_add(struct pf_draft *draft, struct pf_op op, const char *target, const char *text,
                 size_t text_len)
 {
     static const char padding[8];
+    struct pf_buf *plan = part_of(draft, &op);
     size_t len;
     int r;
 
@@ -40,16 +55,16 @@ int pf_plan_add(struct pf_buf *plan, struct pf_op op, const char *target, const 
     return pf_buf_append(plan, padding, op.size - len + 1);
 }
 
-static int add(struct pf_buf *plan, enum pf_op_kind kind, int flags, mode_t mode,
+static int add(struct pf_draft *draft, enum pf_op_kind kind, int flags, mode_t mode,
                const char *target, const char *text)
 {
     struct pf_op op = { .kind = (uint16_t)kind, .flags = (uint16_t)flags, .mode = mode };
 
-    return pf_plan_add(plan, op, target, text, strlen(text));
+    return pf_plan_add(draft, op, target, text, strlen(text));
 }
 
-static int add_tmpfs(struct pf_buf *plan, const struct pinfold_limits *limits, const char *target,
-                     mode_t mode)
+static int add_tmpfs(struct pf_draft *draft, const struct pinfold_limits *limits,
+                     const char *target, mode_t mode)
 {
     uint64_t bytes = limits->tmp_bytes ? limits->tmp_bytes : DEFAULT_TMP_BYTES;
     char text[128];
@@ -59,12 +74,12 @@ static int add_tmpfs(struct pf_buf *plan, const struct pinfold_limits *limits, c
     else
         snprintf(text, sizeof(text), "mode=%o,size=%llu,nr_inodes=%llu", (unsigned)mode,
                  (unsigned long long)bytes, (unsigned long long)(bytes / BYTES_PER_INODE + 64));
-    return add(plan, PF_OP_TMPFS, 0, 0, target, text);
+    return add(draft, PF_OP_TMPFS, 0, 0, target, text);
 }
 
 /* Show name, an entry of the directory base on the host, in the root of the jail: a link stays a
  * link, so that both sides agree about what /lib is. What is not there is left out. */
-static int add_system(struct pf_buf *plan, const char *base, const char *name)
+static int add_system(struct pf_draft *draft, const char *base, const char *name)
 {
     char path[PATH_MAX], link[PATH_MAX];
     struct stat st;
@@ -79,12 +94,12 @@ static int add_system(struct pf_buf *plan, const char *base, const char *name)
         if (len < 0)
             return 0;
         link[len] = '\0';
-        return add(plan, PF_OP_LINK, 0, 0, name, link);
+        return add(draft, PF_OP_LINK, 0, 0, name, link);
     }
     if (!S_ISDIR(st.st_mode))
         return 0;
-    r = add(plan, PF_OP_DIR, 0, 0755, name, "");
-    return r < 0 ? r : add(plan, PF_OP_BIND, 0, 0, name, path);
+    r = add(draft, PF_OP_DIR, 0, 0755, name, "");
+    return r < 0 ? r : add(draft, PF_OP_BIND, 0, 0, name, path);
 }
 
 /* What the jail has of its own, whatever root it is given. */
@@ -99,7 +114,7 @@ static bool is_own(const char *name)
     return false;
 }
 
-static int add_rootfs(struct pf_buf *plan, const char *rootfs, struct pinfold_error *err)
+static int add_rootfs(struct pf_draft *draft, const char *rootfs, struct pinfold_error *err)
 {
     DIR *dir = opendir(rootfs);
     struct dirent *entry;
@@ -109,23 +124,23 @@ static int add_rootfs(struct pf_buf *plan, const char *rootfs, struct pinfold_er
         return pf_fail_os(err, errno, "open the root directory %s", PF_QUOTE(rootfs));
     while (r == 0 && (entry = readdir(dir)))
         if (!is_own(entry->d_name))
-            r = add_system(plan, rootfs, entry->d_name);
+            r = add_system(draft, rootfs, entry->d_name);
     closedir(dir);
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
 
-static int add_root(struct pf_buf *plan, const struct pf_jail_config *config,
+static int add_root(struct pf_draft *draft, const struct pf_jail_config *config,
                     struct pinfold_error *err)
 {
     static const char *const system[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
     int r = 0;
 
     if (config->rootfs)
-        return add_rootfs(plan, config->rootfs, err);
+        return add_rootfs(draft, config->rootfs, err);
     for (size_t i = 0; r == 0 && i < PF_COUNT(system); i++)
-        r = add_system(plan, "", system[i]);
+        r = add_system(draft, "", system[i]);
     if (r == 0)
-        r = pf_plan_etc(plan, config->net);
+        r = pf_plan_etc(draft, config->net);
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
 
@@ -136,18 +151,19 @@ struct step {
     const char *target, *text;
 };
 
-static int add_steps(struct pf_buf *plan, const struct step *steps, size_t count)
+static int add_steps(struct pf_draft *draft, const struct step *steps, size_t count)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < count; i++)
-        r = add(plan, steps[i].kind, steps[i].flags, steps[i].mode, steps[i].target, steps[i].text);
+        r = add(draft, steps[i].kind, steps[i].flags, steps[i].mode, steps[i].target,
+                steps[i].text);
     return r;
 }
 
 /* The files that would tell an agent something about the host. Most open for root alone, which a
  * jail of root is to them; what the kernel does not have costs one failed look-up. */
-static int add_proc(struct pf_buf *plan)
+static int add_proc(struct pf_draft *draft)
 {
     static const struct step always[] = {
         { PF_OP_DIR, 0, 0555, "proc", "" },           { PF_OP_PROC, 0, 0, "proc", "" },
@@ -160,12 +176,12 @@ static int add_proc(struct pf_buf *plan)
         { PF_OP_MASK, 0, 0, "proc/kpagecgroup", "" }, { PF_OP_MASK, 0, 0, "proc/vmallocinfo", "" },
         { PF_OP_MASK, 0, 0, "proc/slabinfo", "" },
     };
-    int r = add_steps(plan, always, PF_COUNT(always));
+    int r = add_steps(draft, always, PF_COUNT(always));
 
-    return r == 0 && geteuid() == 0 ? add_steps(plan, of_root, PF_COUNT(of_root)) : r;
+    return r == 0 && geteuid() == 0 ? add_steps(draft, of_root, PF_COUNT(of_root)) : r;
 }
 
-static int add_dev(struct pf_buf *plan, const struct pinfold_limits *limits)
+static int add_dev(struct pf_draft *draft, const struct pinfold_limits *limits)
 {
     static const char *const nodes[] = { "null", "zero", "full", "random", "urandom", "tty" };
     static const struct step steps[] = {
@@ -178,22 +194,22 @@ static int add_dev(struct pf_buf *plan, const struct pinfold_limits *limits)
         { PF_OP_LINK, 0, 0, "dev/stderr", "/proc/self/fd/2" },
         { PF_OP_DIR, 0, 0755, "dev/shm", "" },
     };
-    int r = add(plan, PF_OP_DIR, 0, 0755, "dev", "");
+    int r = add(draft, PF_OP_DIR, 0, 0755, "dev", "");
 
     for (size_t i = 0; r == 0 && i < PF_COUNT(nodes); i++) {
         char path[16];
         snprintf(path, sizeof(path), "/dev/%s", nodes[i]);
-        r = add(plan, PF_OP_FILE, 0, 0666, path, "");
+        r = add(draft, PF_OP_FILE, 0, 0666, path, "");
         if (r == 0)
-            r = add(plan, PF_OP_DEVICE, 0, 0, path, path);
+            r = add(draft, PF_OP_DEVICE, 0, 0, path, path);
     }
     if (r == 0)
-        r = add_steps(plan, steps, PF_COUNT(steps));
-    return r == 0 ? add_tmpfs(plan, limits, "dev/shm", 01777) : r;
+        r = add_steps(draft, steps, PF_COUNT(steps));
+    return r == 0 ? add_tmpfs(draft, limits, "dev/shm", 01777) : r;
 }
 
 /* /dev comes before /proc: masks are made of its null. */
-static int add_own(struct pf_buf *plan, const struct pf_jail_config *config)
+static int add_own(struct pf_draft *draft, const struct pf_jail_config *config)
 {
     static const struct step dirs[] = {
         { PF_OP_DIR, 0, 0755, "tmp", "" },
@@ -202,17 +218,17 @@ static int add_own(struct pf_buf *plan, const struct pf_jail_config *config)
         { PF_OP_DIR, 0, 0755, PF_JAIL_HOME, "" },
         { PF_OP_DIR, 0, 0755, PF_JAIL_WORKSPACE, "" },
     };
-    int r = add_dev(plan, &config->limits);
+    int r = add_dev(draft, &config->limits);
 
     if (r == 0)
-        r = add_proc(plan);
+        r = add_proc(draft);
     if (r == 0)
-        r = add_steps(plan, dirs, PF_COUNT(dirs));
+        r = add_steps(draft, dirs, PF_COUNT(dirs));
     if (r == 0)
-        r = add_tmpfs(plan, &config->limits, "tmp", 01777);
+        r = add_tmpfs(draft, &config->limits, "tmp", 01777);
     if (r == 0)
-        r = add_tmpfs(plan, &config->limits, PF_JAIL_HOME, 0755);
-    return r == 0 ? add(plan, PF_OP_WORKSPACE, config->workspace_read_only ? 0 : PF_OP_WRITABLE, 0,
+        r = add_tmpfs(draft, &config->limits, PF_JAIL_HOME, 0755);
+    return r == 0 ? add(draft, PF_OP_WORKSPACE, config->workspace_read_only ? 0 : PF_OP_WRITABLE, 0,
                         PF_JAIL_WORKSPACE, "")
                   : r;
 }
@@ -253,7 +269,7 @@ static int check_given(const char *path, struct pinfold_error *err)
 }
 
 /* Make path and its parents in the tree of the jail; what is there stays. */
-static int add_parents(struct pf_buf *plan, const char *path)
+static int add_parents(struct pf_draft *draft, const char *path, int flags)
 {
     char part[PATH_MAX];
     int r = 0;
@@ -261,41 +277,47 @@ static int add_parents(struct pf_buf *plan, const char *path)
     snprintf(part, sizeof(part), "%s", path); /* check_given() has seen to its length */
     for (char *slash = strchr(part + 1, '/'); r == 0 && slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        r = add(plan, PF_OP_DIR, PF_OP_GIVEN, 0755, part, "");
+        r = add(draft, PF_OP_DIR, flags | PF_OP_GIVEN, 0755, part, "");
         *slash = '/';
     }
-    return r == 0 ? add(plan, PF_OP_DIR, PF_OP_GIVEN, 0755, part, "") : r;
+    return r == 0 ? add(draft, PF_OP_DIR, flags | PF_OP_GIVEN, 0755, part, "") : r;
 }
 
 /* All places to mount on are made before the first directory of the user's is mounted: so they are
- * made in no directory of the user's. */
-static int add_given(struct pf_buf *plan, const char *const *paths, bool mount, int flags,
+ * made in no directory of the user's. Each is made twice, in the root and, when that is read-only,
+ * in the file systems that are mounted on it by then. */
+static int add_given(struct pf_draft *draft, const char *const *paths, bool mount, int flags,
                      struct pinfold_error *err)
 {
     for (size_t i = 0; paths && paths[i]; i++) {
         int r = check_given(paths[i], err);
         if (r < 0)
             return r;
-        r = mount ? add(plan, PF_OP_BIND, flags | PF_OP_GIVEN, 0, paths[i], paths[i])
-                  : add_parents(plan, paths[i]);
+        if (mount) {
+            r = add(draft, PF_OP_BIND, flags | PF_OP_GIVEN, 0, paths[i], paths[i]);
+        } else {
+            r = add_parents(draft, paths[i], 0);
+            if (r == 0)
+                r = add_parents(draft, paths[i], PF_OP_LATE);
+        }
         if (r < 0)
             return pf_fail_nomem(err);
     }
     return 0;
 }
 
-static int add_all(struct pf_buf *plan, const struct pf_jail_config *config,
+static int add_all(struct pf_draft *draft, const struct pf_jail_config *config,
                    struct pinfold_error *err)
 {
-    int r = add_root(plan, config, err);
+    int r = add_root(draft, config, err);
 
-    if (r == 0 && add_own(plan, config) < 0)
+    if (r == 0 && add_own(draft, config) < 0)
         r = pf_fail_nomem(err);
     for (int mount = 0; mount < 2; mount++) {
         if (r == 0)
-            r = add_given(plan, config->ro, mount, 0, err);
+            r = add_given(draft, config->ro, mount, 0, err);
         if (r == 0)
-            r = add_given(plan, config->rw, mount, PF_OP_WRITABLE, err);
+            r = add_given(draft, config->rw, mount, PF_OP_WRITABLE, err);
     }
     return r;
 }
@@ -329,9 +351,18 @@ static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits
         head->max_processes = head->processes < LEAST_PID_MAX ? LEAST_PID_MAX : head->processes;
 }
 
+static void free_draft(struct pf_draft *draft)
+{
+    pf_buf_done(&draft->made);
+    pf_buf_done(&draft->shown);
+    pf_buf_done(&draft->mounted);
+}
+
 int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err)
 {
-    struct pf_buf plan PF_CLEANUP(pf_buf_done) = PF_BUF_INIT(PLAN_MAX);
+    struct pf_draft draft PF_CLEANUP(free_draft) = { .made = PF_BUF_INIT(PLAN_MAX),
+                                                     .shown = PF_BUF_INIT(PLAN_MAX),
+                                                     .mounted = PF_BUF_INIT(PLAN_MAX) };
     struct pf_plan head = {
         .uid = geteuid(),
         .gid = getegid(),
@@ -341,14 +372,15 @@ int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *e
     int r, fd;
 
     set_limits(&head, &config->limits);
-    r = pf_buf_append(&plan, &head, sizeof(head));
-    if (r < 0)
-        return pf_fail_nomem(err);
-    r = add_all(&plan, config, err);
+    r = add_all(&draft, config, err);
     if (r < 0)
         return r;
-    head.size = plan.len;
-    memcpy(plan.data, &head, sizeof(head));
-    fd = pf_sealed_file("pinfold-plan", &(struct iovec){ plan.data, plan.len }, 1);
+    head.shown_end = sizeof(head) + draft.made.len + draft.shown.len;
+    head.size = head.shown_end + draft.mounted.len;
+    struct iovec parts[] = { { &head, sizeof(head) },
+                             { draft.made.data, draft.made.len },
+                             { draft.shown.data, draft.shown.len },
+                             { draft.mounted.data, draft.mounted.len } };
+    fd = pf_sealed_file("pinfold-plan", parts, PF_COUNT(parts));
     return fd < 0 ? pf_fail_os(err, -fd, "write the plan of the sandbox") : fd;
 }

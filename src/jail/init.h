@@ -15,8 +15,9 @@ void init_reject(const char *step, const char *object) __attribute__((noreturn))
 /* Say that the jail does without something. */
 void init_note(const char *step, const char *object);
 
-/* Call use for each operation in turn. */
-void init_each(const struct pf_plan *plan, void (*use)(const struct pf_op *op));
+/* Call use for each operation between two offsets in turn. */
+void init_each(const struct pf_plan *plan, size_t from, size_t to,
+               void (*use)(const struct pf_op *op));
 const char *init_target(const struct pf_op *op);
 const char *init_text(const struct pf_op *op);
 

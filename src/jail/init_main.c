@@ -92,11 +92,12 @@ const char *init_text(const struct pf_op *op)
     return init_target(op) + op->target_len;
 }
 
-void init_each(const struct pf_plan *plan, void (*use)(const struct pf_op *op))
+void init_each(const struct pf_plan *plan, size_t from, size_t to,
+               void (*use)(const struct pf_op *op))
 {
     const char *start = (const char *)plan;
 
-    for (size_t at = sizeof(*plan); at < plan->size;) {
+    for (size_t at = from; at < to;) {
         const struct pf_op *op = (const void *)(start + at);
         use(op);
         at += op->size;

@@ -134,18 +134,27 @@ static void show(const struct pf_op *op, int tree, const char *source, const cha
         r = attach(op, tree, target);
     if (r < 0 && (op->flags & PF_OP_GIVEN))
         init_reject(step, source);
-    if (r < 0 && !(op->flags & PF_OP_OPTIONAL))
-        init_fail(step, source);
     if (r < 0)
-        init_note(step, source);
-    if (tree >= 0)
-        close(tree);
+        init_fail(step, source);
+    close(tree);
+}
+
+/* It becomes read-only together with the root. */
+static void show_system(const struct pf_op *op, const char *source, const char *target)
+{
+    static const char step[] = "show the host's";
+
+    if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) == 0)
+        return;
+    if (!(op->flags & PF_OP_OPTIONAL))
+        init_fail(step, source);
+    init_note(step, source);
 }
 
 static void mask(const char *target)
 {
-    /* Failing is not fine: the file is there, and would be seen. */
-    if (access(target, F_OK) == 0 && mount("dev/null", target, NULL, MS_BIND, NULL) < 0)
+    /* If it is not there, this kernel does not have it. */
+    if (mount("dev/null", target, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
         init_fail("mask the file", target);
 }
 
@@ -178,7 +187,10 @@ static void perform(const struct pf_op *op)
             init_fail("show the host's", text);
         break;
     case PF_OP_BIND:
-        show(op, clone_tree(AT_FDCWD, text), text, target);
+        if (op->flags & PF_OP_GIVEN)
+            show(op, clone_tree(AT_FDCWD, text), text, target);
+        else
+            show_system(op, text, target);
         break;
     case PF_OP_WORKSPACE:
         show(op, workspace, "workspace directory", target);
@@ -240,12 +252,15 @@ void init_build(const struct pf_plan *plan)
     if (workspace < 0)
         init_fail("show the host's", "workspace directory");
     begin_root();
-    init_each(plan, perform);
+    init_each(plan, sizeof(*plan), plan->shown_end, perform);
+    if (set_attributes(AT_FDCWD, ".", AT_RECURSIVE,
+                       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
+        init_fail("make read-only", "the root of the sandbox");
+    init_each(plan, plan->shown_end, plan->size, perform);
     limit_processes(plan->max_processes);
     /* Nothing in /proc has to be written by programs; much must not be by those of a root owner. */
-    if (set_attributes(AT_FDCWD, "proc", 0, MOUNT_ATTR_RDONLY) < 0 ||
-        set_attributes(AT_FDCWD, ".", 0, MOUNT_ATTR_RDONLY) < 0)
-        init_fail("make read-only", "the root of the sandbox");
+    if (set_attributes(AT_FDCWD, "proc", 0, MOUNT_ATTR_RDONLY) < 0)
+        init_fail("make read-only", "/proc");
     /* The new root is put on top of the old one and the old one under it taken away. */
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         init_fail("change the root (pivot_root)", "");

@@ -37,6 +37,7 @@ enum pf_op_flag {
     PF_OP_WRITABLE = 1,
     PF_OP_OPTIONAL = 2, /* a failure is reported, and the jail does without */
     PF_OP_GIVEN = 4,    /* by the user: target may lead through directories of others */
+    PF_OP_LATE = 8,     /* to be made in what is mounted, after the root became read-only */
 };
 
 /* One operation. target and text follow, each with its NUL; both lengths count it. */
@@ -49,6 +50,7 @@ struct pf_op {
 
 struct pf_plan {
     uint64_t size;          /* of the whole */
+    uint64_t shown_end;     /* what comes before becomes read-only together: struct pf_draft */
     uint64_t max_processes; /* of the process namespace; 0: as it is */
     uint64_t processes, cpu_seconds, open_files, file_bytes, data_bytes; /* UINT64_MAX: no limit */
     uid_t uid; /* of the owner, who is PF_JAIL_UID inside */
