@@ -182,7 +182,9 @@ static void hear(struct run *run)
     struct pf_super_message message;
     ssize_t len = recv(run->live->control, &message, sizeof(message), MSG_DONTWAIT);
 
-    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+    /* A supervisor that ended without having read all our orders resets the connection: what it
+     * said before comes after this error. */
+    if (len < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
         return;
     if (len != (ssize_t)sizeof(message)) {
         run->hung_up = true;

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 /* Time limits of tests are short where a command shall run into them. */
 static void limit(struct fixture *f, int64_t ms)
@@ -340,6 +341,47 @@ static void a_killed_supervisor_is_an_error_and_the_leader_dies(void **state)
     assert_run(f, "echo next", 0);
 }
 
+/* Our end of the only command's socket. */
+static int find_control(void)
+{
+    for (int fd = 0; fd < 1024; fd++) {
+        int type = 0;
+        socklen_t len = sizeof(type);
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET)
+            return fd;
+    }
+    fail_msg("no command has a socket");
+    return -1;
+}
+
+/* Let the supervisor, which is stopped, find several orders and the end of the command at once. */
+static int order_too_much(void *ctx, enum pinfold_stream stream, const char *data, size_t len)
+{
+    struct fixture *f = ctx;
+    pid_t supervisor = read_pid(f, "supervisor");
+    unsigned char order = PF_ORDER_DETACH;
+    int control = find_control();
+
+    (void)stream;
+    (void)data;
+    (void)len;
+    assert_true(comes_to_be_gone(read_pid(f, "leader")));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(send(control, &order, sizeof(order), MSG_NOSIGNAL), sizeof(order));
+    assert_int_equal(kill(supervisor, SIGCONT), 0);
+    assert_true(comes_to_be_gone(supervisor));
+    return 0;
+}
+
+static void the_last_words_are_heard_even_when_orders_were_not(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.on_output = order_too_much;
+    f->request.on_output_ctx = f;
+    assert_run(f, "echo $$ >leader; echo $PPID >supervisor; kill -STOP $PPID; echo x; exit 3", 3);
+}
+
 static void supervisors_have_a_name_and_a_group_of_their_own(void **state)
 {
     struct fixture *f = *state;
@@ -372,6 +414,7 @@ int main(void)
         IN_BOTH_MODES(when_the_owner_is_killed_everything_is),
         IN_BOTH_MODES(a_forked_host_must_not_use_the_launcher),
         IN_BOTH_MODES(a_killed_supervisor_is_an_error_and_the_leader_dies),
+        IN_MODE(the_last_words_are_heard_even_when_orders_were_not, "direct", PF_LAUNCH_DIRECT),
         IN_BOTH_MODES(supervisors_have_a_name_and_a_group_of_their_own),
     };
 
