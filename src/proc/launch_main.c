@@ -93,6 +93,14 @@ static int receive(int socket, struct pf_wire_request *request, int fds[PF_WIRE_
     return 0;
 }
 
+/* An owner that cannot wait for the supervisor as its child must know it all the same. */
+static void tell_started(int control, pid_t pid)
+{
+    struct pf_super_message message = { .event = PF_EVENT_STARTED, .status = pid };
+
+    (void)!send(control, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
 int main(void)
 {
     struct pf_wire_request request;
@@ -116,6 +124,8 @@ int main(void)
             supervise(&request, fds);
         if (pid < 0)
             pf_super_fail(fds[PF_WIRE_CONTROL], errno, PF_STAGE_FORK);
+        else if (count > 0)
+            tell_started(fds[PF_WIRE_CONTROL], pid);
         while (count > 0)
             close(fds[--count]);
     }

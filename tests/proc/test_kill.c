@@ -83,6 +83,61 @@ static void stopped_processes_are_killed(void **state)
     assert_true(is_gone(read_pid(f, "child")));
 }
 
+static void *fire_later(void *cancel)
+{
+    usleep(200000);
+    pinfold_cancel_fire(cancel);
+    return NULL;
+}
+
+static void a_supervisor_that_is_stopped_keeps_its_deadline(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 200);
+    assert_run(f, "echo $$ >pid; echo said; kill -STOP $PPID; exec sleep 50", 124);
+    assert_string_equal(f->result.output, "said\n[timed out after 0.2 s]\n");
+    assert_true(is_gone(read_pid(f, "pid")));
+}
+
+/* A supervisor is stopped for good, and stopped again whenever it has been woken. */
+static void a_supervisor_that_is_stopped_again_and_again_obeys(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 200);
+    assert_run(f, "trap '' TERM; echo $$ >pid; while kill -STOP $PPID; do :; done", 124);
+    assert_true(is_gone(read_pid(f, "pid")));
+}
+
+static void a_supervisor_that_is_stopped_can_be_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+
+    assert_int_equal(pinfold_cancel_new(&f->request.cancel, &f->err), 0);
+    pthread_create(&thread, NULL, fire_later, f->request.cancel);
+    assert_int_equal(run(f, "echo $$ >pid; kill -STOP $PPID; exec sleep 50"), -PINFOLD_ECANCELLED);
+    pthread_join(thread, NULL);
+    assert_true(is_gone(read_pid(f, "pid")));
+    pinfold_cancel_free(f->request.cancel);
+    f->request.cancel = NULL;
+}
+
+/* The end of the fixture stops the launcher, which must not wait for ever. */
+static void a_supervisor_that_a_background_process_stops_ends_with_the_launcher(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_run(
+            f,
+            "(sleep 0.3; kill -STOP $PPID; exec sleep 50) >/dev/null 2>&1 & echo $! >pid; exit 4",
+            4);
+    usleep(600000);
+    pf_launcher_stop(f->launcher);
+    assert_true(comes_to_be_gone(read_pid(f, "pid")));
+}
+
 static void a_deep_chain_of_daemons_is_killed(void **state)
 {
     struct fixture *f = *state;
@@ -168,13 +223,6 @@ static void an_endless_fork_bomb_of_a_user_is_killed(void **state)
     assert_int_equal(status, 124 << 8);
     /* Nobody of that user is left: its number of processes is 0 or its zombies'. */
     assert_false(user_runs_something(54321));
-}
-
-static void *fire_later(void *cancel)
-{
-    usleep(200000);
-    pinfold_cancel_fire(cancel);
-    return NULL;
 }
 
 static void cancelling_kills_everything_before_the_call_returns(void **state)
@@ -402,6 +450,10 @@ int main(void)
         IN_BOTH_MODES(what_ignores_SIGTERM_is_killed),
         IN_BOTH_MODES(daemons_with_their_own_session_are_killed),
         IN_BOTH_MODES(stopped_processes_are_killed),
+        IN_BOTH_MODES(a_supervisor_that_is_stopped_keeps_its_deadline),
+        IN_BOTH_MODES(a_supervisor_that_is_stopped_again_and_again_obeys),
+        IN_BOTH_MODES(a_supervisor_that_is_stopped_can_be_cancelled),
+        IN_BOTH_MODES(a_supervisor_that_a_background_process_stops_ends_with_the_launcher),
         IN_BOTH_MODES(a_deep_chain_of_daemons_is_killed),
         IN_BOTH_MODES(a_bounded_fork_bomb_is_killed),
         IN_MODE(an_endless_fork_bomb_of_a_user_is_killed, "direct", PF_LAUNCH_DIRECT),
