@@ -9,7 +9,16 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+/* An owner that cannot wait for the supervisor as its child must know it all the same. */
+static void tell_started(int control, pid_t pid)
+{
+    struct pf_super_message message = { .event = PF_EVENT_STARTED, .status = pid };
+
+    (void)!send(control, &message, sizeof(message), MSG_NOSIGNAL);
+}
 
 int main(void)
 {
@@ -34,6 +43,8 @@ int main(void)
             pf_serve(&request, fds);
         if (pid < 0)
             pf_super_fail(fds[PF_WIRE_CONTROL], errno, PF_STAGE_FORK);
+        else if (count > 0)
+            tell_started(fds[PF_WIRE_CONTROL], pid);
         while (count > 0)
             close(fds[--count]);
     }

@@ -171,13 +171,32 @@ static int launch(struct pf_launcher *launcher, struct pf_super_spec *spec, pid_
     return *ret_pid < 0 ? pf_fail_os(err, -*ret_pid, "fork a supervisor for the command") : 0;
 }
 
+void pf_live_nudge(const struct pf_live *live)
+{
+    pid_t supervisor = live->supervisor;
+
+    if (supervisor > 0)
+        kill(supervisor, SIGCONT);
+}
+
+static void reap(const struct pf_live *live)
+{
+    _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, live->pid, 0);
+    struct pollfd end = { pidfd, POLLIN, 0 }; /* negative, poll(2) only sleeps */
+
+    while (waitpid(live->pid, NULL, __WALL | WNOHANG) == 0) {
+        pf_live_nudge(live);
+        poll(&end, 1, pf_clock_poll_ms(pf_clock_deadline(PF_NUDGE_NS)));
+    }
+}
+
 /* The supervisor has said its last word, or is about to. */
 static void bury(struct pf_live *live)
 {
     if (live->control >= 0)
         close(live->control);
-    while (live->pid > 0 && waitpid(live->pid, NULL, __WALL) < 0 && errno == EINTR) {
-    }
+    if (live->pid > 0)
+        reap(live);
     free(live);
 }
 
@@ -236,6 +255,7 @@ int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
     if (r == 0) {
         live->control = pair[0];
         live->called = true;
+        live->supervisor = live->pid;
         live->next = launcher->live;
         launcher->live = live;
         launcher->running++;
@@ -275,6 +295,7 @@ void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, boo
          * waiting here for its teardown would only cost time. The next call or the stop reaps. */
         close(live->control);
         live->control = -1;
+        pf_live_nudge(live);
         if (live->pid == 0) {
             take_out(launcher, live);
             free(live);
@@ -303,8 +324,23 @@ static void wait_for_end(struct pf_live *live)
 
     if (live->control < 0)
         return; /* only to be reaped */
-    while (!has_ended(live))
-        poll(&hang_up, 1, -1);
+    while (!has_ended(live)) {
+        pf_live_nudge(live);
+        poll(&hang_up, 1, pf_clock_poll_ms(pf_clock_deadline(PF_NUDGE_NS)));
+    }
+}
+
+/* Under the lock, which is let go meanwhile: wait a while for the calls that are under way. */
+static void wait_idle(struct pf_launcher *launcher)
+{
+    int64_t until = pf_clock_deadline(PF_NUDGE_NS);
+
+    for (const struct pf_live *live = launcher->live; live; live = live->next)
+        if (live->control >= 0)
+            pf_live_nudge(live);
+    pthread_cond_clockwait(&launcher->idle, &launcher->lock, CLOCK_MONOTONIC,
+                           &(struct timespec){ .tv_sec = until / PF_NS_PER_SEC,
+                                               .tv_nsec = until % PF_NS_PER_SEC });
 }
 
 /* A jail's socket is not ours to close. */
@@ -328,7 +364,7 @@ void pf_launcher_stop(struct pf_launcher *launcher)
         if (live->control >= 0)
             pf_live_order(live, PF_ORDER_KILL);
     while (launcher->running > 0)
-        pthread_cond_wait(&launcher->idle, &launcher->lock);
+        wait_idle(launcher);
     left = TAKE(launcher->live);
     forget_helper(launcher);
     pthread_mutex_unlock(&launcher->lock);

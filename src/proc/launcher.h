@@ -3,6 +3,7 @@
 #ifndef PF_PROC_LAUNCHER_H
 #define PF_PROC_LAUNCHER_H
 
+#include "base/clock.h"
 #include "proc/run.h"
 #include "proc/super.h"
 
@@ -10,9 +11,10 @@
 
 /* A command that has, or may have, a supervisor. */
 struct pf_live {
-    int control; /* owner's end of the socket */
-    pid_t pid;   /* of a supervisor that is our own child; 0: the helper's */
-    bool called; /* a pf_run() waits for it and takes it out of the table */
+    int control;              /* owner's end of the socket */
+    pid_t pid;                /* of a supervisor that is our own child; 0: the helper's */
+    bool called;              /* a pf_run() waits for it and takes it out of the table */
+    _Atomic pid_t supervisor; /* whoever's child; 0: the helper has not said it yet */
     struct pf_live *next;
 };
 
@@ -28,6 +30,11 @@ void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, boo
 
 /* Send an order; a supervisor that is gone does not mind. */
 void pf_live_order(const struct pf_live *live, enum pf_super_order order);
+
+/* A supervisor that has something to do does it even when the command has stopped it, which any
+ * process of its user may: call this now and then while waiting for one that should be done. */
+#define PF_NUDGE_NS (100 * PF_NS_PER_MS)
+void pf_live_nudge(const struct pf_live *live);
 
 /* For tests: how supervisors are started, and which helper (NULL: look for it). */
 enum pf_launch_mode {

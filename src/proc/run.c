@@ -22,6 +22,7 @@
 #define IDLE_NS (200 * PF_NS_PER_MS)  /* silence after which an exited leader's pipes are let go */
 #define DRAIN_NS (2 * PF_NS_PER_SEC)  /* and the most that they are listened to */
 #define GRACE_NS (10 * PF_NS_PER_MS)  /* for processes that are just about to end */
+#define LATE_NS (1 * PF_NS_PER_SEC)   /* after the deadline: the supervisor may have been stopped */
 #define ANSWER_NS (5 * PF_NS_PER_SEC) /* a supervisor that does not answer is stuck */
 
 /* Enough for "sh -c" of most commands; longer ones are copied to the heap. */
@@ -46,6 +47,7 @@ struct run {
     int result;    /* what the call will return */
     unsigned left; /* processes that run on, or refused to die */
     int64_t idle_at, drain_end;
+    int64_t nudge_at; /* when the supervisor should have ended the command */
 };
 
 static void cleanup_prepared(struct prepared *prepared)
@@ -165,6 +167,7 @@ static int start(struct pf_launcher *launcher, struct run *run, const struct pre
     close(errs[1]);
     run->capture.streams[0].fd = out[0];
     run->capture.streams[1].fd = errs[0];
+    run->nudge_at = spec.deadline < PF_NEVER - LATE_NS ? spec.deadline + LATE_NS : PF_NEVER;
     return r;
 }
 
@@ -176,6 +179,7 @@ static void give_up(struct run *run, int result)
     if (!run->killing)
         pf_live_order(run->live, PF_ORDER_KILL);
     run->killing = true;
+    run->nudge_at = pf_clock_now();
 }
 
 static void hear(struct run *run)
@@ -183,7 +187,9 @@ static void hear(struct run *run)
     struct pf_super_message message;
     ssize_t len = recv(run->live->control, &message, sizeof(message), MSG_DONTWAIT);
 
-    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+    /* A supervisor that ended without having read all our orders resets the connection: what it
+     * said before comes after this error. */
+    if (len < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
         return;
     if (len != (ssize_t)sizeof(message)) {
         run->hung_up = true;
@@ -204,6 +210,9 @@ static void hear(struct run *run)
     case PF_EVENT_COUNT:
         run->left = message.left;
         return;
+    case PF_EVENT_STARTED:
+        run->live->supervisor = message.status;
+        return;
     }
     run->left = message.left;
     run->gone = message.left == 0 || message.cause != PF_CAUSE_NONE;
@@ -214,20 +223,37 @@ static bool has_open_stream(const struct run *run)
     return run->capture.streams[0].fd >= 0 || run->capture.streams[1].fd >= 0;
 }
 
+/* Whether the supervisor has still to say something. */
+static bool is_awaited(const struct run *run)
+{
+    return run->exit.event == 0 || (run->killing && !run->gone && !run->hung_up);
+}
+
 /* Whether there is nothing more to wait for. */
 static bool is_over(const struct run *run, int64_t now)
 {
     if (run->hung_up && run->exit.event == 0)
         return true;
-    if (run->exit.event == 0 || (run->killing && !run->gone && !run->hung_up))
+    if (is_awaited(run))
         return false;
     return !has_open_stream(run) || now >= run->idle_at || now >= run->drain_end;
 }
 
+/* Keep a supervisor awake that should have ended the command by now. */
+static void nudge(struct run *run)
+{
+    int64_t now = pf_clock_now();
+
+    if (!is_awaited(run) || now < run->nudge_at)
+        return;
+    pf_live_nudge(run->live);
+    run->nudge_at = now + PF_NUDGE_NS;
+}
+
 static int64_t next_wake(const struct run *run)
 {
-    if (run->exit.event == 0 || (run->killing && !run->gone && !run->hung_up))
-        return PF_NEVER;
+    if (is_awaited(run))
+        return run->nudge_at;
     return run->idle_at < run->drain_end ? run->idle_at : run->drain_end;
 }
 
@@ -258,7 +284,9 @@ static void collect(struct run *run, struct pinfold_error *err)
             [CONTROL] = { run->hung_up ? -1 : run->live->control, POLLIN, 0 },
             [CANCEL] = { run->killing ? -1 : pf_cancel_fd(run->request->cancel), POLLIN, 0 },
         };
-        if (poll(fds, COUNT, pf_clock_poll_ms(next_wake(run))) <= 0)
+        int ready = poll(fds, COUNT, pf_clock_poll_ms(next_wake(run)));
+        nudge(run);
+        if (ready <= 0)
             continue;
         for (int i = OUT; i <= ERR; i++)
             if (fds[i].revents)
@@ -277,9 +305,11 @@ static void listen_until(struct run *run, int64_t deadline, unsigned event)
 
     run->left = event == PF_EVENT_COUNT ? UINT_MAX : run->left;
     while (!run->gone && !run->hung_up && pf_clock_now() < deadline) {
+        int64_t wake = pf_clock_deadline(PF_NUDGE_NS);
         if (event == PF_EVENT_COUNT && run->left != UINT_MAX)
             return;
-        if (poll(&control, 1, pf_clock_poll_ms(deadline)) > 0)
+        pf_live_nudge(run->live);
+        if (poll(&control, 1, pf_clock_poll_ms(wake < deadline ? wake : deadline)) > 0)
             hear(run);
     }
 }

@@ -6,7 +6,7 @@
  * nothing of the library.
  *
  * Owner and supervisor talk over a SOCK_SEQPACKET pair. The owner sends orders, one byte each; the
- * supervisor sends struct pf_super_message. The last one is EXITED with left == 0, or GONE; then it
+ * supervisor sends struct pf_super_message. Its last one is EXITED with left == 0, or GONE; then it
  * exits.
  */
 #ifndef PF_PROC_SUPER_H
@@ -44,6 +44,7 @@ enum pf_super_event {
     PF_EVENT_GONE,       /* after EXITED with left > 0: now everything is gone, or, with left > 0,
                             refuses to die */
     PF_EVENT_COUNT,      /* the answer to DETACH: left */
+    PF_EVENT_STARTED,    /* from the helper, at any time: status is the supervisor's process id */
 };
 
 enum pf_super_cause {

@@ -247,6 +247,21 @@ static int seed(struct pinfold_sandbox *sandbox, struct pf_session *session,
     return r;
 }
 
+/* Seeding counts as an operation: one that takes longer than the ttl is not idleness, and a close
+ * waits for its end. */
+static int seed_counted(struct pinfold_sandbox *sandbox, struct pf_session *session,
+                        struct pinfold_seed_result *result, struct pinfold_cancel *cancel,
+                        struct pinfold_error *err)
+{
+    int r = pf_session_begin(session, err);
+
+    if (r < 0)
+        return r;
+    r = seed(sandbox, session, result, cancel, err);
+    pf_session_end(session);
+    return r;
+}
+
 /* One whole start. On failure nothing of it remains but the seed result. */
 static int start_once(struct pinfold_sandbox *sandbox, struct pf_session **ret,
                       struct pinfold_seed_result *result, struct pinfold_cancel *cancel,
@@ -258,7 +273,7 @@ static int start_once(struct pinfold_sandbox *sandbox, struct pf_session **ret,
     int r = claim(sandbox, &session, cancel, err);
 
     if (r == 0)
-        r = seed(sandbox, session, result, cancel, err);
+        r = seed_counted(sandbox, session, result, cancel, err);
     event.path = sandbox->seed_from;
     event.files = (int64_t)result->files_seeded;
     event.bytes = (int64_t)result->bytes_seeded;
@@ -311,9 +326,11 @@ static int repeat_result(struct pinfold_sandbox *sandbox, struct pinfold_seed_re
     return sandbox->start_result;
 }
 
-/* Decide under the lock who starts. Returns 1: the caller does; otherwise the answer is *ret_r. */
-static int enter_start(struct pinfold_sandbox *sandbox, struct pinfold_seed_result *ret, int *ret_r,
-                       struct pinfold_cancel *cancel, struct pinfold_error *err)
+/* Decide under the lock who starts. Returns 1: the caller does, after the session of the life
+ * before, if the manager has expired one; otherwise the answer is *ret_r. */
+static int enter_start(struct pinfold_sandbox *sandbox, struct pinfold_seed_result *ret,
+                       struct pf_session **ret_expired, int *ret_r, struct pinfold_cancel *cancel,
+                       struct pinfold_error *err)
 {
     bool waited = sandbox->state == PF_STARTING;
 
@@ -324,7 +341,7 @@ static int enter_start(struct pinfold_sandbox *sandbox, struct pinfold_seed_resu
         *ret_r = repeat_result(sandbox, ret, err);
         return 0;
     }
-    pf_session_unref(TAKE(sandbox->session)); /* one that the manager has expired */
+    *ret_expired = TAKE(sandbox->session);
     sandbox->state = PF_STARTING;
     return 1;
 }
@@ -334,18 +351,23 @@ int pinfold_sandbox_start(struct pinfold_sandbox *sandbox, struct pinfold_seed_r
 {
     struct pinfold_error start_error = PINFOLD_ERROR_INIT;
     struct pinfold_seed_result result = { 0 };
-    struct pf_session *session = NULL;
+    struct pf_session *session = NULL, *expired = NULL;
     int r;
 
     if (ret)
         memset(ret, 0, sizeof(*ret));
     pthread_mutex_lock(&sandbox->lock);
-    if (enter_start(sandbox, ret, &r, cancel, err) == 0) {
+    if (enter_start(sandbox, ret, &expired, &r, cancel, err) == 0) {
         pthread_mutex_unlock(&sandbox->lock);
         return r;
     }
     pthread_mutex_unlock(&sandbox->lock);
 
+    /* The manager may still be at work on it, and it holds the claim and looks at us until it is
+     * closed. */
+    if (expired)
+        pf_session_close(expired, &(struct pf_session_close){ .sync = false }, NULL);
+    pf_session_unref(expired);
     r = start_once(sandbox, &session, &result, cancel, &start_error);
 
     pthread_mutex_lock(&sandbox->lock);

@@ -2,6 +2,7 @@
 """Bad input gives a clear error that names path and operation, and nothing is half done."""
 
 import os
+import resource
 import shutil
 import subprocess
 
@@ -146,12 +147,13 @@ def test_a_full_disk_when_seeding(pinfold, small_disk, project):
     assert not (small_disk / "work/large.bin").exists()
 
 
-def test_a_full_disk_when_syncing_keeps_what_was_there(pinfold, small_disk):
+def test_a_full_disk_when_syncing_keeps_what_was_there(pinfold, small_disk, kept):
     out = small_disk / "out"
     out.mkdir()
     (out / "large.md").write_text("before")
     done = pinfold("run", "-q", f"--sync={out}", "head -c 500000 /dev/zero > large.md")
     fails(done, "large.md", "No space left on device", "status 0")
+    assert kept(done.stderr) == {"large.md": "\0" * 500000}
     assert (out / "large.md").read_text() == "before"
     assert [path.name for path in out.iterdir()] == ["large.md"]
 
@@ -173,6 +175,14 @@ def test_names_that_are_not_utf8_travel_unchanged(pinfold, project, tmp_path):
     out = tmp_path / "out"
     assert pinfold("run", "-q", "--seed", project, f"--sync={out}", "true").returncode == 0
     assert b"bad\xff.md" in os.listdir(os.fsencode(out))
+
+
+def test_a_file_size_limit_is_an_error_that_is_told(pinfold, project):
+    (project / "large.bin").write_bytes(bytes(100000))
+    done = pinfold("run", "-q", "--seed", project, "echo ran",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50000, 50000)))
+    fails(done, "large.bin", "File too large")
+    assert done.stdout == ""
 
 
 def test_a_path_of_5000_bytes(pinfold):

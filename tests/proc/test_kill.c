@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 /* Time limits of tests are short where a command shall run into them. */
 static void limit(struct fixture *f, int64_t ms)
@@ -80,6 +81,61 @@ static void stopped_processes_are_killed(void **state)
             124);
     assert_true(is_gone(read_pid(f, "pid")));
     assert_true(is_gone(read_pid(f, "child")));
+}
+
+static void *fire_later(void *cancel)
+{
+    usleep(200000);
+    pinfold_cancel_fire(cancel);
+    return NULL;
+}
+
+static void a_supervisor_that_is_stopped_keeps_its_deadline(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 200);
+    assert_run(f, "echo $$ >pid; echo said; kill -STOP $PPID; exec sleep 50", 124);
+    assert_string_equal(f->result.output, "said\n[timed out after 0.2 s]\n");
+    assert_true(is_gone(read_pid(f, "pid")));
+}
+
+/* A supervisor is stopped for good, and stopped again whenever it has been woken. */
+static void a_supervisor_that_is_stopped_again_and_again_obeys(void **state)
+{
+    struct fixture *f = *state;
+
+    limit(f, 200);
+    assert_run(f, "trap '' TERM; echo $$ >pid; while kill -STOP $PPID; do :; done", 124);
+    assert_true(is_gone(read_pid(f, "pid")));
+}
+
+static void a_supervisor_that_is_stopped_can_be_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+
+    assert_int_equal(pinfold_cancel_new(&f->request.cancel, &f->err), 0);
+    pthread_create(&thread, NULL, fire_later, f->request.cancel);
+    assert_int_equal(run(f, "echo $$ >pid; kill -STOP $PPID; exec sleep 50"), -PINFOLD_ECANCELLED);
+    pthread_join(thread, NULL);
+    assert_true(is_gone(read_pid(f, "pid")));
+    pinfold_cancel_free(f->request.cancel);
+    f->request.cancel = NULL;
+}
+
+/* The end of the fixture stops the launcher, which must not wait for ever. */
+static void a_supervisor_that_a_background_process_stops_ends_with_the_launcher(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_run(
+            f,
+            "(sleep 0.3; kill -STOP $PPID; exec sleep 50) >/dev/null 2>&1 & echo $! >pid; exit 4",
+            4);
+    usleep(600000);
+    pf_launcher_stop(f->launcher);
+    assert_true(comes_to_be_gone(read_pid(f, "pid")));
 }
 
 static void a_deep_chain_of_daemons_is_killed(void **state)
@@ -167,13 +223,6 @@ static void an_endless_fork_bomb_of_a_user_is_killed(void **state)
     assert_int_equal(status, 124 << 8);
     /* Nobody of that user is left: its number of processes is 0 or its zombies'. */
     assert_false(user_runs_something(54321));
-}
-
-static void *fire_later(void *cancel)
-{
-    usleep(200000);
-    pinfold_cancel_fire(cancel);
-    return NULL;
 }
 
 static void cancelling_kills_everything_before_the_call_returns(void **state)
@@ -340,6 +389,47 @@ static void a_killed_supervisor_is_an_error_and_the_leader_dies(void **state)
     assert_run(f, "echo next", 0);
 }
 
+/* Our end of the only command's socket. */
+static int find_control(void)
+{
+    for (int fd = 0; fd < 1024; fd++) {
+        int type = 0;
+        socklen_t len = sizeof(type);
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET)
+            return fd;
+    }
+    fail_msg("no command has a socket");
+    return -1;
+}
+
+/* Let the supervisor, which is stopped, find several orders and the end of the command at once. */
+static int order_too_much(void *ctx, enum pinfold_stream stream, const char *data, size_t len)
+{
+    struct fixture *f = ctx;
+    pid_t supervisor = read_pid(f, "supervisor");
+    unsigned char order = PF_ORDER_DETACH;
+    int control = find_control();
+
+    (void)stream;
+    (void)data;
+    (void)len;
+    assert_true(comes_to_be_gone(read_pid(f, "leader")));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(send(control, &order, sizeof(order), MSG_NOSIGNAL), sizeof(order));
+    assert_int_equal(kill(supervisor, SIGCONT), 0);
+    assert_true(comes_to_be_gone(supervisor));
+    return 0;
+}
+
+static void the_last_words_are_heard_even_when_orders_were_not(void **state)
+{
+    struct fixture *f = *state;
+
+    f->request.on_output = order_too_much;
+    f->request.on_output_ctx = f;
+    assert_run(f, "echo $$ >leader; echo $PPID >supervisor; kill -STOP $PPID; echo x; exit 3", 3);
+}
+
 static void supervisors_have_a_name_and_a_group_of_their_own(void **state)
 {
     struct fixture *f = *state;
@@ -360,6 +450,10 @@ int main(void)
         IN_BOTH_MODES(what_ignores_SIGTERM_is_killed),
         IN_BOTH_MODES(daemons_with_their_own_session_are_killed),
         IN_BOTH_MODES(stopped_processes_are_killed),
+        IN_BOTH_MODES(a_supervisor_that_is_stopped_keeps_its_deadline),
+        IN_BOTH_MODES(a_supervisor_that_is_stopped_again_and_again_obeys),
+        IN_BOTH_MODES(a_supervisor_that_is_stopped_can_be_cancelled),
+        IN_BOTH_MODES(a_supervisor_that_a_background_process_stops_ends_with_the_launcher),
         IN_BOTH_MODES(a_deep_chain_of_daemons_is_killed),
         IN_BOTH_MODES(a_bounded_fork_bomb_is_killed),
         IN_MODE(an_endless_fork_bomb_of_a_user_is_killed, "direct", PF_LAUNCH_DIRECT),
@@ -372,6 +466,7 @@ int main(void)
         IN_BOTH_MODES(when_the_owner_is_killed_everything_is),
         IN_BOTH_MODES(a_forked_host_must_not_use_the_launcher),
         IN_BOTH_MODES(a_killed_supervisor_is_an_error_and_the_leader_dies),
+        IN_MODE(the_last_words_are_heard_even_when_orders_were_not, "direct", PF_LAUNCH_DIRECT),
         IN_BOTH_MODES(supervisors_have_a_name_and_a_group_of_their_own),
     };
 

@@ -32,6 +32,8 @@ struct fake {
     } files[FAKE_FILES];
     const char *key;     /* storage key */
     int created, closed; /* how often */
+    int seed_us;         /* how long a seeding takes, beyond what it always does */
+    int close_us;        /* how long close takes */
     int stops;           /* stop_commands calls */
     int seeds, syncs;    /* calls */
     int freed_elsewhere; /* not freed with the backend when set */
@@ -74,6 +76,7 @@ static inline int fake_close(void *state, struct pinfold_error *err)
 {
     struct fake *fake = state;
 
+    usleep((useconds_t)fake->close_us);
     fake->closed++;
     return fake->fail_close ? fake_fail(err, PINFOLD_EOS, EIO, "close: lost contact") : 0;
 }
@@ -169,6 +172,7 @@ static inline int fake_seed(void *state, const struct pinfold_seed_request *requ
     (void)request;
     (void)cancel;
     __atomic_fetch_add(&fake->seeds, 1, __ATOMIC_SEQ_CST);
+    usleep((useconds_t)fake->seed_us);
     usleep(20000); /* so that concurrent starts really overlap */
     ret->files_seeded = 3;
     ret->bytes_seeded = 30;

@@ -269,6 +269,85 @@ static void a_running_command_keeps_its_sandbox_from_expiring(void **unused)
     pinfold_backend_unref(backend);
 }
 
+/* Of a sandbox with a manager of the test's own, and a life of nearly nothing. */
+static struct pinfold_sandbox *short_lived(struct pinfold_backend *backend,
+                                           struct pinfold_manager **ret_manager)
+{
+    struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
+    struct pinfold_sandbox *sandbox = NULL;
+
+    assert_int_equal(pinfold_manager_new(NULL, ret_manager, NULL), 0);
+    options.workspace_id = "w";
+    options.backend = backend;
+    options.ttl_seconds = 1e-9;
+    options.manager = *ret_manager;
+    options.seed_from = "/seed";
+    assert_int_equal(pinfold_sandbox_new(&options, &sandbox, NULL), 0);
+    return sandbox;
+}
+
+static void *start_well(void *ctx)
+{
+    return pinfold_sandbox_start(ctx, NULL, NULL, NULL) == 0 ? ctx : NULL;
+}
+
+static void a_seeding_that_outlasts_the_ttl_is_not_expired(void **unused)
+{
+    struct fake fake = { 0 };
+    struct pinfold_backend *backend = fake_backend(&fake);
+    struct pinfold_manager *manager = NULL;
+    struct pinfold_sandbox *sandbox = short_lived(backend, &manager);
+    struct pinfold_strings ids = { 0 };
+    pthread_t thread;
+    void *good = NULL;
+
+    (void)unused;
+    fake.seed_us = 300000;
+    assert_int_equal(pthread_create(&thread, NULL, start_well, sandbox), 0);
+    while (__atomic_load_n(&fake.seeds, __ATOMIC_SEQ_CST) == 0)
+        usleep(1000);
+    assert_int_equal(pinfold_manager_cleanup_expired(manager, &ids, NULL), 0);
+    assert_int_equal(ids.count, 0);
+    assert_int_equal(fake.syncs, 0);
+    assert_int_equal(pthread_join(thread, &good), 0);
+    assert_non_null(good);
+    pinfold_strings_done(&ids);
+    pinfold_sandbox_free(sandbox);
+    pinfold_manager_unref(manager);
+    pinfold_backend_unref(backend);
+}
+
+static void *clean_up(void *ctx)
+{
+    return pinfold_manager_cleanup_expired(ctx, NULL, NULL) == 0 ? ctx : NULL;
+}
+
+static void a_start_waits_until_the_expired_life_is_over(void **unused)
+{
+    struct fake fake = { 0 };
+    struct pinfold_backend *backend = fake_backend(&fake);
+    struct pinfold_manager *manager = NULL;
+    struct pinfold_sandbox *sandbox = short_lived(backend, &manager);
+    pthread_t thread;
+    void *good = NULL;
+
+    (void)unused;
+    assert_int_equal(pinfold_sandbox_start(sandbox, NULL, NULL, NULL), 0);
+    fake.close_us = 300000;
+    usleep(1000);
+    assert_int_equal(pthread_create(&thread, NULL, clean_up, manager), 0);
+    while (pinfold_sandbox_is_started(sandbox))
+        usleep(1000);
+    assert_int_equal(pinfold_sandbox_start(sandbox, NULL, NULL, NULL), 0);
+    assert_int_equal(fake.closed, 1);
+    assert_int_equal(fake.created, 2);
+    assert_int_equal(pthread_join(thread, &good), 0);
+    assert_non_null(good);
+    pinfold_sandbox_free(sandbox);
+    pinfold_manager_unref(manager);
+    pinfold_backend_unref(backend);
+}
+
 static void flush_without_a_destination_does_nothing_even_before_start(void **unused)
 {
     struct fake fake = { 0 };
@@ -430,6 +509,8 @@ int main(void)
         cmocka_unit_test(stop_tears_down_whatever_fails_and_keeps_the_first_error),
         cmocka_unit_test(stop_refuses_new_work_and_waits_for_what_runs),
         cmocka_unit_test(a_running_command_keeps_its_sandbox_from_expiring),
+        cmocka_unit_test(a_seeding_that_outlasts_the_ttl_is_not_expired),
+        cmocka_unit_test(a_start_waits_until_the_expired_life_is_over),
         cmocka_unit_test(flush_without_a_destination_does_nothing_even_before_start),
         cmocka_unit_test(execute_normalises_the_working_directory),
         cmocka_unit_test(a_ref_names_the_workspace_before_start),
