@@ -64,7 +64,7 @@ int pf_box_close(struct pf_box *box, struct pinfold_error *err)
     pinfold_sandbox_free(box->sandbox);
     pinfold_backend_unref(box->backend);
     audit = pinfold_audit_file_close(box->audit, r < 0 ? NULL : err);
-    if (box->temporary)
+    if (box->temporary && !box->keep)
         pf_workspace_remove(box->temporary);
     free(box->temporary);
     memset(box, 0, sizeof(*box));

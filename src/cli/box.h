@@ -14,6 +14,7 @@ struct pf_box {
     struct pinfold_audit_file *audit;
     struct pf_progress progress;
     char *temporary; /* a workspace to remove, or NULL */
+    bool keep;       /* do not remove it: it has what could not be brought home */
 };
 
 /* Make the sandbox, not started, in a workspace that exists or is made by start. Returns 0 or a
@@ -21,8 +22,8 @@ struct pf_box {
 int pf_box_open(struct pf_box *box, const struct pf_options *options, const char *workspace,
                 struct pinfold_error *err);
 
-/* Stop and free everything, and remove a temporary workspace. Returns 0, or a negative
- * pinfold_code and err when something of the work may be lost (the audit file). */
+/* Stop and free everything, and remove a temporary workspace that is not to be kept. Returns 0, or
+ * a negative pinfold_code and err when something of the work may be lost (the audit file). */
 int pf_box_close(struct pf_box *box, struct pinfold_error *err);
 
 #endif

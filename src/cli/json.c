@@ -13,8 +13,7 @@ int pf_json_set(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value);
 }
 
-/* Names are bytes; JSON is not. */
-static json_t *name(const char *bytes)
+json_t *pf_json_name(const char *bytes)
 {
     char *text = pf_printable(bytes);
     json_t *value = text ? json_string(text) : NULL;
@@ -28,7 +27,7 @@ static json_t *names(const struct pinfold_strings *strings)
     json_t *array = json_array();
 
     for (size_t i = 0; i < strings->count; i++) {
-        if (json_array_append_new(array, name(strings->items[i])) < 0) {
+        if (json_array_append_new(array, pf_json_name(strings->items[i])) < 0) {
             json_decref(array);
             return NULL;
         }
@@ -111,7 +110,7 @@ static json_t *plan_entry(const struct pinfold_plan_entry *entry)
     json_t *object = json_object();
     int bad = 0;
 
-    bad |= pf_json_set(object, "path", name(entry->path));
+    bad |= pf_json_set(object, "path", pf_json_name(entry->path));
     bad |= pf_json_set(object, "action", json_string(pf_plan_word(entry->action)));
     bad |= pf_json_set(object, "size", json_integer(entry->size));
     bad |= pf_json_set(object, "reason", json_string(entry->reason));

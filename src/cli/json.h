@@ -12,6 +12,8 @@ json_t *pf_json_execute(const struct pinfold_execute_result *result);
 json_t *pf_json_seed(const struct pinfold_seed_result *result);
 json_t *pf_json_sync(const struct pinfold_sync_result *result);
 json_t *pf_json_plan(const struct pinfold_plan *plan);
+/* A name is bytes, and JSON is not: what is not printable UTF-8 is escaped. */
+json_t *pf_json_name(const char *bytes);
 json_t *pf_json_error(const struct pinfold_error *err);
 
 /* Set object[key], taking value. Returns 0, or -1 when either is NULL or memory is short. */

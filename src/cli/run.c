@@ -141,6 +141,17 @@ static int execute(struct run *run)
     return run->result.exit_code;
 }
 
+/* What could not be copied back is in the workspace and nowhere else. */
+static void keep_workspace(struct run *run)
+{
+    if (!run->box.temporary)
+        return;
+    run->box.keep = true;
+    pf_say("the results are kept in %s; remove it when you have them", run->box.temporary);
+    if (run->report)
+        report(run, "kept_workspace", pf_json_name(run->box.temporary));
+}
+
 /* Flush. Returns the exit status of the whole, which was status before. */
 static int sync_back(struct run *run, int status)
 {
@@ -165,6 +176,8 @@ static int sync_back(struct run *run, int status)
                 pf_format_size(sync.bytes_synced, size));
     }
     pf_say_list(&sync.errors);
+    if ((r < 0 && r != -PINFOLD_ECANCELLED) || sync.errors.count)
+        keep_workspace(run);
     return status;
 }
 
@@ -251,12 +264,13 @@ const struct pf_command pf_command_run = {
     .help = "One COMMAND is a line for /bin/sh; several are a program and its arguments.\n"
             "\n"
             "A workspace that --workspace names is kept; without it there is a temporary one\n"
-            "under $TMPDIR or /tmp, removed at the end in every case. --sync copies back what\n"
-            "the --include patterns match: by default src/**, tests/**, dist/**, build/**, and\n"
-            "*.md, *.py, *.json, *.yaml and *.yml anywhere. Other kinds, *.c or a Makefile say,\n"
-            "stay behind unless included. Nothing is ever deleted at the destination. Left out\n"
-            "both ways: .git, node_modules, __pycache__, .venv, .env, *.pem, credentials.json,\n"
-            "secrets/, and what --exclude adds.\n"
+            "under $TMPDIR or /tmp, removed at the end, unless --sync failed and the results are\n"
+            "in it alone. --sync copies back what the --include patterns match: by default\n"
+            "src/**, tests/**, dist/**, build/**, and *.md, *.py, *.json, *.yaml and *.yml\n"
+            "anywhere. Other kinds, *.c or a Makefile say, stay behind unless included. Nothing\n"
+            "is ever deleted at the destination. Left out both ways: .git, node_modules,\n"
+            "__pycache__, .venv, .env, *.pem, credentials.json, secrets/, and what --exclude\n"
+            "adds.\n"
             "\n"
             "The exit status is the command's; 124 when it ran out of time, 125 when pinfold\n"
             "itself failed, 126 or 127 when the command could not be started or was not found,\n"

@@ -30,6 +30,19 @@ def own_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
+def kept(own_tmpdir: Path) -> Callable[[str], dict[str, str]]:
+    """Take the one workspace that a run has kept, and named in text: its files."""
+    def take(text: str) -> dict[str, str]:
+        (work,) = own_tmpdir.iterdir()
+        assert str(work) in text
+        files = {str(path.relative_to(work)): path.read_text()
+                 for path in work.rglob("*") if path.is_file()}
+        shutil.rmtree(work)
+        return files
+    return take
+
+
+@pytest.fixture
 def pinfold() -> Callable[..., Any]:
     """Run the command and wait for it."""
     def run(*args: Any, **options: Any) -> Any:

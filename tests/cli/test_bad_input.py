@@ -146,12 +146,13 @@ def test_a_full_disk_when_seeding(pinfold, small_disk, project):
     assert not (small_disk / "work/large.bin").exists()
 
 
-def test_a_full_disk_when_syncing_keeps_what_was_there(pinfold, small_disk):
+def test_a_full_disk_when_syncing_keeps_what_was_there(pinfold, small_disk, kept):
     out = small_disk / "out"
     out.mkdir()
     (out / "large.md").write_text("before")
     done = pinfold("run", "-q", f"--sync={out}", "head -c 500000 /dev/zero > large.md")
     fails(done, "large.md", "No space left on device", "status 0")
+    assert kept(done.stderr) == {"large.md": "\0" * 500000}
     assert (out / "large.md").read_text() == "before"
     assert [path.name for path in out.iterdir()] == ["large.md"]
 

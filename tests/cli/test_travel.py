@@ -90,7 +90,7 @@ def test_sync_happens_after_a_timeout_too(pinfold, tmp_path):
     assert listing(out) == ["a.md"]
 
 
-def test_a_sync_that_fails_is_125_and_names_the_status_of_the_command(pinfold, project, tmp_path):
+def test_a_sync_that_fails_is_125_and_names_the_status_of_the_command(pinfold, tmp_path, kept):
     out = tmp_path / "out"
     out.mkdir()
     (out / "a.md").mkdir()  # a directory stands where a file should go
@@ -99,6 +99,23 @@ def test_a_sync_that_fails_is_125_and_names_the_status_of_the_command(pinfold, p
     assert "status 7" in done.stderr
     assert "a.md" in done.stderr
     assert listing(out) == ["b.md"]
+    assert kept(done.stderr) == {"a.md": "1\n", "b.md": "2\n"}
+
+
+def test_a_sync_that_cannot_begin_keeps_the_results(pinfold, tmp_path, kept):
+    (tmp_path / "out").write_text("a file")
+    done = pinfold("run", "-q", "--json", f"--sync={tmp_path}/out", "echo 1 > a.md")
+    assert done.returncode == 125
+    assert kept(json.loads(done.stdout)["kept_workspace"]) == {"a.md": "1\n"}
+
+
+def test_a_sync_that_fails_leaves_a_workspace_with_a_name_alone(pinfold, tmp_path):
+    (tmp_path / "out").write_text("a file")
+    done = pinfold("run", "-q", "--workspace", tmp_path / "work", f"--sync={tmp_path}/out",
+                   "echo 1 > a.md")
+    assert done.returncode == 125
+    assert "kept" not in done.stderr
+    assert listing(tmp_path / "work") == ["a.md"]
 
 
 def test_audit_writes_one_json_line_for_everything(pinfold, project, tmp_path):
