@@ -38,7 +38,7 @@ static void wake(int number)
 
 int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error *err)
 {
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
     /* No SA_RESTART: a write that blocks on our stdout has to notice. */
     struct sigaction action = { .sa_handler = wake };
     struct sigaction old;
@@ -54,7 +54,9 @@ int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error 
         if (old.sa_handler == SIG_IGN)
             sigaction(numbers[i], &old, NULL);
     }
+    /* Both are errors of a write, then, which is told and cleaned up after. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     *ret_cancel = token;
     return 0;
 }

@@ -7,8 +7,9 @@
 
 #include <pinfold/cancel.h>
 
-/* Catch SIGINT, SIGTERM and SIGHUP, unless they were ignored when we started, and ignore SIGPIPE
- * so that a closed stdout is an error of write(2). Returns 0 or a negative pinfold_code. */
+/* Catch SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless they were ignored when we started, and ignore
+ * SIGPIPE and SIGXFSZ, so that a closed stdout and a limit on file sizes are errors of write(2).
+ * Returns 0 or a negative pinfold_code. */
 int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error *err);
 
 /* The signal that fired the token, or 0. */

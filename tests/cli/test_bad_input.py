@@ -2,6 +2,7 @@
 """Bad input gives a clear error that names path and operation, and nothing is half done."""
 
 import os
+import resource
 import shutil
 import subprocess
 
@@ -174,6 +175,14 @@ def test_names_that_are_not_utf8_travel_unchanged(pinfold, project, tmp_path):
     out = tmp_path / "out"
     assert pinfold("run", "-q", "--seed", project, f"--sync={out}", "true").returncode == 0
     assert b"bad\xff.md" in os.listdir(os.fsencode(out))
+
+
+def test_a_file_size_limit_is_an_error_that_is_told(pinfold, project):
+    (project / "large.bin").write_bytes(bytes(100000))
+    done = pinfold("run", "-q", "--seed", project, "echo ran",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50000, 50000)))
+    fails(done, "large.bin", "File too large")
+    assert done.stdout == ""
 
 
 def test_a_path_of_5000_bytes(pinfold):

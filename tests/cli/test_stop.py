@@ -33,7 +33,8 @@ def pids_of(child):
     return lines
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
+                                    signal.SIGQUIT])
 def test_a_signal_kills_everything_and_removes_the_workspace(start, own_tmpdir, number):
     child = start("run", "-q", STUBBORN)
     pids = pids_of(child)
