@@ -129,7 +129,10 @@ static enum outcome compare(const struct copying *copying)
 
     if (dst_fd < 0)
         return errno == EACCES ? COPIED : fail(copying, "compare with what is there", errno);
-    r = pf_data_same(copying->src_fd, dst_fd, copying->worker->buffer);
+    r = pf_data_same(copying->src_fd, dst_fd, copying->worker->buffer, pf_copy_tick_read,
+                     copying->worker);
+    if (r == -ECANCELED)
+        return LEFT;
     if (r == 0 && lseek(copying->src_fd, 0, SEEK_SET) < 0)
         r = -errno;
     if (r < 0)

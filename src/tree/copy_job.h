@@ -99,6 +99,8 @@ void pf_copy_finish(struct pf_copy_job *job);
 
 /* Cancellation, and progress when it is time. Returns true when the job has stopped. */
 bool pf_copy_tick(struct pf_copy_worker *worker);
+/* The same as a pf_data_fn, for what is only read: -ECANCELED when the job has stopped. */
+int pf_copy_tick_read(void *worker, uint64_t bytes);
 
 void pf_copy_no_memory(struct pf_copy_job *job);
 /* Add the line: copy "dir/name": step: cause. */

@@ -75,13 +75,14 @@ static struct meeting compare_files(struct pf_copy_job *job, const struct pf_wal
 {
     _cleanup_close_ int src_file = openat(entry->dir_fd, entry->name, READ_FLAGS);
     _cleanup_close_ int dst_file = openat(dst_fd, entry->name, READ_FLAGS);
+    struct pf_copy_worker caller = { job, job->buffer, true };
     int r;
 
     if (src_file < 0)
         return meet_error(errno);
     if (dst_file < 0)
         return meet(PINFOLD_PLAN_OVERWRITE, "");
-    r = pf_data_same(src_file, dst_file, job->buffer);
+    r = pf_data_same(src_file, dst_file, job->buffer, pf_copy_tick_read, &caller);
     if (r < 0)
         return meet_error(-r);
     return r ? meet(PINFOLD_PLAN_IDENTICAL, "the same bytes are there already")

@@ -192,6 +192,12 @@ bool pf_copy_tick(struct pf_copy_worker *worker)
     return atomic_load(&job->stopped);
 }
 
+int pf_copy_tick_read(void *worker, uint64_t bytes)
+{
+    (void)bytes;
+    return pf_copy_tick(worker) ? -ECANCELED : 0;
+}
+
 static struct pf_copy_worker caller_of(struct pf_copy_job *job)
 {
     return (struct pf_copy_worker){ .job = job, .buffer = job->buffer, .caller = true };

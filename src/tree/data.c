@@ -127,10 +127,11 @@ int pf_data_copy(struct pf_data_copy *copy, const struct stat *st, uint64_t *ret
     return r;
 }
 
-int pf_data_same(int fd_a, int fd_b, char *buffer)
+int pf_data_same(int fd_a, int fd_b, char *buffer, pf_data_fn on_chunk, void *ctx)
 {
     enum { HALF = PF_DATA_BUFFER / 2 };
     ssize_t a, b;
+    int r;
 
     do {
         a = pf_read_all(fd_a, buffer, HALF);
@@ -141,6 +142,9 @@ int pf_data_same(int fd_a, int fd_b, char *buffer)
             return (int)b;
         if (a != b || memcmp(buffer, buffer + HALF, (size_t)a) != 0)
             return 0;
+        r = on_chunk ? on_chunk(ctx, (uint64_t)a) : 0;
+        if (r < 0)
+            return r;
     } while (a == HALF);
     return 1;
 }

@@ -31,9 +31,9 @@ int pf_data_copy(struct pf_data_copy *copy, const struct stat *st, uint64_t *ret
 /* Whether the file has changed between two fstat(2). The change time cannot be set back. */
 bool pf_data_changed(const struct stat *before, const struct stat *after);
 
-/* Compare two files from where they stand to their ends; buffer as above. Returns 1 (same), 0, or
- * -errno. */
-int pf_data_same(int fd_a, int fd_b, char *buffer);
+/* Compare two files from where they stand to their ends; buffer and on_chunk as above. Returns 1
+ * (same), 0, -errno, or what on_chunk returned. */
+int pf_data_same(int fd_a, int fd_b, char *buffer, pf_data_fn on_chunk, void *ctx);
 
 /* write(2) all of it. Returns 0 or -errno. */
 int pf_write_all(int fd, const void *data, size_t len);

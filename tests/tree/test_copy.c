@@ -587,6 +587,42 @@ static void on_progress(void *ctx, uint64_t files, uint64_t bytes)
     pinfold_cancel_fire(progress->cancel);
 }
 
+/* Cancels once work is under way: the first report comes before there was any. */
+static void cancel_later(void *ctx, uint64_t files, uint64_t bytes)
+{
+    struct pinfold_cancel *cancel = ctx;
+    static unsigned reports;
+
+    (void)files;
+    (void)bytes;
+    if (++reports % 2 == 0)
+        pinfold_cancel_fire(cancel);
+}
+
+/* Two files that take seconds to compare, as an agent makes them in no time. */
+static void comparing_large_files_can_be_cancelled(void **state)
+{
+    struct fixture f = prepare_flush(*state, NULL);
+    struct pinfold_plan plan = { .count = 0 };
+
+    for (int i = 0; i < 2; i++) {
+        int fd = openat(i ? f.src : f.dst, "large", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(ftruncate(fd, (off_t)16 << 30), 0);
+        close(fd);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pinfold_cancel_new(&f.options.cancel, NULL), 0);
+        f.options.on_progress = cancel_later;
+        f.options.on_progress_ctx = f.options.cancel;
+        f.options.plan = i ? &plan : NULL;
+        assert_int_equal(pf_copy_tree(&f.options, &f.result, &err), -PINFOLD_ECANCELLED);
+        pinfold_cancel_free(f.options.cancel);
+    }
+    pinfold_plan_done(&plan);
+    done(&f);
+}
+
 static void progress_comes_from_the_calling_thread_and_can_cancel(void **state)
 {
     struct fixture f = prepare_seed(*state);
@@ -682,6 +718,7 @@ int main(void)
         TEST(a_dry_run_of_a_flush_lists_everything_and_changes_nothing),
         TEST(a_dry_run_of_a_seed_needs_no_destination),
         TEST(a_fired_token_ends_the_copy),
+        TEST(comparing_large_files_can_be_cancelled),
         TEST(progress_comes_from_the_calling_thread_and_can_cancel),
         TEST(the_threads_take_no_signals),
     };
