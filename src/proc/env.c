@@ -72,9 +72,11 @@ int pf_env_check(const char *const *list, struct pinfold_error *err)
 {
     for (size_t i = 0; list && list[i]; i++) {
         size_t len = name_len(list[i]);
-        if (len == 0 || list[i][len] != '=')
-            return pf_fail(err, PINFOLD_EVALUE, "environment entry %zu is not NAME=value: \"%s\"",
-                           i + 1, PF_QUOTE(list[i]));
+        if (len == 0 || list[i][len] != '=') /* errors reach the audit, and values are secrets */
+            return pf_fail(err, PINFOLD_EVALUE,
+                           "environment entry %zu is not NAME=value (it may hold a secret and is "
+                           "not shown)",
+                           i + 1);
     }
     return 0;
 }

@@ -9,7 +9,8 @@
  * vector for pf_strv_free(), or NULL when out of memory. */
 char **pf_env_merge(const char *const *const *lists, size_t count);
 
-/* 0, or -PINFOLD_EVALUE naming the first entry that is not NAME=value with a non-empty NAME. */
+/* 0, or -PINFOLD_EVALUE with the number of the first entry that is not NAME=value with a non-empty
+ * NAME. */
 int pf_env_check(const char *const *list, struct pinfold_error *err);
 
 #endif

@@ -58,8 +58,8 @@ static void many_entries_are_merged(void **state)
 static void entries_must_be_NAME_and_value(void **state)
 {
     static const char *const good[] = { "A=", "B==x", NULL };
-    static const char *const nameless[] = { "A=1", "=x", NULL };
-    static const char *const bare[] = { "PATH", NULL };
+    static const char *const nameless[] = { "A=1", "=hunter2", NULL };
+    static const char *const bare[] = { "hunter2", NULL };
     struct pinfold_error err = PINFOLD_ERROR_INIT;
 
     (void)state;
@@ -67,8 +67,10 @@ static void entries_must_be_NAME_and_value(void **state)
     assert_int_equal(pf_env_check(good, &err), 0);
     assert_int_equal(pf_env_check(nameless, &err), -PINFOLD_EVALUE);
     assert_non_null(strstr(err.msg, "entry 2"));
+    assert_null(strstr(err.msg, "hunter2")); /* messages reach the audit */
     assert_int_equal(pf_env_check(bare, &err), -PINFOLD_EVALUE);
-    assert_non_null(strstr(err.msg, "PATH"));
+    assert_non_null(strstr(err.msg, "entry 1"));
+    assert_null(strstr(err.msg, "hunter2"));
 }
 
 int main(void)
