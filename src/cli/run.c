@@ -95,6 +95,9 @@ static int stopped(struct run *run)
 
 static void note_result(const struct run *run)
 {
+    /* Nothing was run, and nothing streamed: the library says why in place of the command. */
+    if (!run->report && run->result.stderr_len)
+        pf_put(STDERR_FILENO, run->result.stderr_text, run->result.stderr_len);
     if (run->result.timed_out)
         pf_note("the command ran out of time and was stopped; --timeout gives it more");
     if (run->out.cut || run->result.truncated)

@@ -144,6 +144,13 @@ def test_no_inherit_env_gives_the_variables_named_alone(pinfold):
     assert done.stdout == "A=1\n"
 
 
+@pytest.mark.parametrize("blank", ["", " \t\n"])
+def test_an_empty_command_is_1_and_says_why(pinfold, blank):
+    done = pinfold(*QUIET, blank)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "pinfold: the command is empty: nothing was run\n"
+
+
 def test_stdin_is_empty(pinfold):
     done = pinfold(*QUIET, "cat; echo end", input="from outside\n")
     assert done.stdout == "end\n"
