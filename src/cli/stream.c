@@ -5,6 +5,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <pinfold/backend.h>
+
 #include "cli/interrupt.h"
 
 /* A reader that does not read must not hold up Ctrl-C, nor the deadline: the library looks at
@@ -48,7 +50,7 @@ int pf_stream_write(void *ctx, enum pinfold_stream stream, const char *data, siz
         out->cut = true;
     }
     if (!len)
-        return 0;
+        return PINFOLD_OUTPUT_ENOUGH; /* what nobody reads costs the library next to nothing */
     if (!out->armed) {
         /* Only now: a silent command costs no timer. */
         pf_interrupt_writes_at(out->deadline_ns);

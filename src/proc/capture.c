@@ -101,10 +101,15 @@ static bool take_text(void *ctx, const char *text, size_t len)
     return true;
 }
 
+static bool is_heard(const struct pf_capture *capture)
+{
+    return capture->request->on_output && !capture->declined && !capture->sated;
+}
+
 /* Somebody looks at what comes, or keeps it. */
 static bool is_wanted(const struct pf_capture *capture, const struct pf_stream *stream)
 {
-    return (capture->request->on_output && !capture->declined) || pf_spool_wants(capture->spool) ||
+    return is_heard(capture) || pf_spool_wants(capture->spool) ||
            (!capture->request->discard && (!stream->full || capture->keep_tail));
 }
 
@@ -144,6 +149,7 @@ static int use(struct pf_capture *capture, struct pf_stream *stream, const char 
                struct pinfold_error *err)
 {
     const struct pf_run_request *request = capture->request;
+    int answer = 0;
 
     if (pf_spool_wants(capture->spool))
         pf_spool_write(capture->spool, stream->id, data, len);
@@ -154,8 +160,11 @@ static int use(struct pf_capture *capture, struct pf_stream *stream, const char 
         if (stream->failed)
             return pf_fail_nomem(err);
     }
-    if (request->on_output && !capture->declined &&
-        request->on_output(request->on_output_ctx, stream->id, data, len) != 0) {
+    if (is_heard(capture))
+        answer = request->on_output(request->on_output_ctx, stream->id, data, len);
+    if (answer == PINFOLD_OUTPUT_ENOUGH) {
+        capture->sated = true;
+    } else if (answer != 0) {
         capture->declined = true;
         return pf_fail(err, PINFOLD_ECANCELLED, "cancelled by the receiver of the output");
     }

@@ -29,7 +29,8 @@ struct pf_capture {
     struct pf_stream streams[2];
     const struct pf_run_request *request;
     bool keep_tail;
-    bool declined; /* the callback wants no more */
+    bool declined; /* the callback has stopped the command */
+    bool sated;    /* the callback wants no more */
     char *block;   /* for large reads */
     int null;      /* /dev/null, to splice to */
     struct pinfold_spool *spool;

@@ -126,6 +126,31 @@ static void discarded_output_is_counted_only(void **state)
     assert_false(f->result.truncated);
 }
 
+static int take_one(void *ctx, enum pinfold_stream stream, const char *data, size_t len)
+{
+    unsigned *calls = ctx;
+
+    (void)stream;
+    (void)data;
+    (void)len;
+    ++*calls;
+    return PINFOLD_OUTPUT_ENOUGH;
+}
+
+static void a_receiver_that_has_enough_hears_no_more_and_the_command_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    unsigned calls = 0;
+
+    f->request.discard = true;
+    f->request.on_output = take_one;
+    f->request.on_output_ctx = &calls;
+    assert_run(f, "head -c 10M /dev/zero; echo end >&2; exit 5", 5);
+    assert_int_equal(calls, 1);
+    assert_int_equal(f->result.stdout_bytes, 10 << 20);
+    assert_int_equal(f->result.stderr_bytes, 4);
+}
+
 static void a_flood_is_drained_in_constant_memory(void **state)
 {
     struct fixture *f = *state;
@@ -257,6 +282,7 @@ int main(void)
         IN_BOTH_MODES(characters_split_across_reads_are_whole),
         IN_BOTH_MODES(nul_bytes_are_kept),
         IN_BOTH_MODES(discarded_output_is_counted_only),
+        IN_BOTH_MODES(a_receiver_that_has_enough_hears_no_more_and_the_command_goes_on),
         IN_BOTH_MODES(a_flood_is_drained_in_constant_memory),
         IN_BOTH_MODES(the_callback_gets_everything_raw),
         IN_BOTH_MODES(a_callback_can_stop_the_command),
