@@ -87,7 +87,8 @@ def check(run: Run, dest: Path, tmp: Path, mark: str) -> None:
     else:
         assert run.err.strip(), f"call {run.number}: failed without a word: {run}"
     left = [p.name for p in tmp.iterdir()]
-    assert not left or "remove the workspace" in run.err, f"call {run.number}: {left} left: {run}"
+    said = "remove the workspace" in run.err or "the results are kept in" in run.err
+    assert not left or said, f"call {run.number}: {left} left: {run}"
     assert not alive_with(mark), f"call {run.number}: a process was left: {run}"
 
 
