@@ -177,6 +177,8 @@ static void limits_hold(void **state)
     bring_probe(f);
     assert_run(f, "ulimit -n; ulimit -c; ulimit -t; ulimit -H -n; ulimit -H -c", 0);
     assert_string_equal(f->output, "40\n0\n1\n40\n0\n");
+    assert_says(f, "grep core /proc/self/limits | tr -s ' '", "core file size 1 1 bytes");
+    assert_says(f, "cat /proc/self/oom_score_adj", "1000\n");
     assert_run(f, "./probe memory", 0);
     assert_in_range(strtol(f->output, NULL, 10), 1, 64);
     assert_run(f, "trap '' XFSZ; head -c 2000000 /dev/zero > file; wc -c < file", 0);
