@@ -7,8 +7,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -337,6 +337,16 @@ uint64_t pf_plan_memory(const struct pinfold_limits *limits)
     return or_default(limits->memory_bytes, 4ULL << 30);
 }
 
+/* Before Linux 6.14 there is one pid_max for the whole machine, which root's init could set. */
+static bool has_own_pid_max(void)
+{
+    struct utsname kernel;
+    unsigned major = 0, minor = 0;
+
+    return uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
+           (major > 6 || (major == 6 && minor >= 14));
+}
+
 static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits)
 {
     enum { LEAST_PID_MAX = 512 }; /* what the kernel takes depends on the number of processors */
@@ -347,7 +357,7 @@ static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits
     head->file_bytes = or_default(limits->file_bytes, PINFOLD_UNLIMITED);
     head->data_bytes = pf_plan_memory(limits);
     /* The kernel does not count the processes of root; so the numbers for them run out instead. */
-    if (geteuid() == 0 && head->processes != PINFOLD_UNLIMITED)
+    if (geteuid() == 0 && head->processes != PINFOLD_UNLIMITED && has_own_pid_max())
         head->max_processes = head->processes < LEAST_PID_MAX ? LEAST_PID_MAX : head->processes;
 }
 

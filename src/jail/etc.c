@@ -64,7 +64,7 @@ static int add_localtime(struct pf_draft *draft)
 /* Debian keeps the configuration of Java, links to which fill its home, in /etc/java-17-openjdk. */
 static int add_java(struct pf_draft *draft)
 {
-    DIR *dir = opendir("/etc");
+    DIR *dir = access("/usr/lib/jvm", F_OK) == 0 ? opendir("/etc") : NULL;
     struct dirent *entry;
     int r = 0;
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -244,6 +245,20 @@ static int join_cgroup(struct pf_jail *jail, pid_t init, const struct pinfold_li
     return r;
 }
 
+/* With / as the workspace everything would be shown after all. */
+static int check_workspace(int fd, struct pinfold_error *err)
+{
+    struct stat workspace, root;
+
+    if (fstat(fd, &workspace) < 0)
+        return pf_fail_os(err, errno, "start a sandbox: look at its workspace");
+    if (!S_ISDIR(workspace.st_mode))
+        return pf_fail(err, PINFOLD_EVALUE, "start a sandbox: its workspace is not a directory");
+    if (stat("/", &root) == 0 && root.st_dev == workspace.st_dev && root.st_ino == workspace.st_ino)
+        return pf_fail(err, PINFOLD_EVALUE, "start a sandbox: / cannot be its workspace");
+    return 0;
+}
+
 static int start(struct pf_jail *jail, const char *path, const struct pf_jail_config *config,
                  struct pinfold_error *err)
 {
@@ -280,8 +295,10 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
 {
     char path[PATH_MAX];
     struct pf_jail *jail;
-    int r;
+    int r = check_workspace(config->workspace_fd, err);
 
+    if (r < 0)
+        return r;
     if (!pf_program_find(PF_INIT_NAME, path))
         return pf_fail(err, PINFOLD_ENOTSUP,
                        "the program " PF_INIT_NAME " is neither beside this one nor installed");

@@ -131,6 +131,22 @@ static void a_limit_of_no_namespaces_is_named_with_its_switch(void **state)
     });
 }
 
+static void what_cannot_be_a_workspace_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    int workspace = f->config.workspace_fd;
+
+    f->config.workspace_fd = -1;
+    assert_in_fork(must_fail(f, PINFOLD_EOS, "its workspace: Bad file descriptor"));
+    f->config.workspace_fd = open("/", O_PATH | O_CLOEXEC);
+    assert_in_fork(must_fail(f, PINFOLD_EVALUE, "/ cannot be its workspace"));
+    close(f->config.workspace_fd);
+    f->config.workspace_fd = open("/dev/null", O_PATH | O_CLOEXEC);
+    assert_in_fork(must_fail(f, PINFOLD_EVALUE, "its workspace is not a directory"));
+    close(f->config.workspace_fd);
+    f->config.workspace_fd = workspace;
+}
+
 static void directories_that_cannot_be_shown_are_refused(void **state)
 {
     static const struct {
@@ -179,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_CONFIG(each_step_that_is_refused_is_named),
         WITH_CONFIG(a_limit_of_no_namespaces_is_named_with_its_switch),
+        WITH_CONFIG(what_cannot_be_a_workspace_is_refused),
         WITH_CONFIG(directories_that_cannot_be_shown_are_refused),
         WITH_CONFIG(a_link_that_an_agent_left_on_the_way_is_not_followed),
     };
