@@ -258,6 +258,23 @@ static void the_hosts_network_has_no_abstract_sockets_of_others(void **state)
     close(abstract);
 }
 
+static void every_namespace_is_its_own(void **state)
+{
+    static const char *const names[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup" };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < PF_COUNT(names); i++) {
+        char path[64], command[96], host[64] = "";
+        snprintf(path, sizeof(path), "/proc/self/ns/%s", names[i]);
+        snprintf(command, sizeof(command), "readlink %s", path);
+        assert_true(readlink(path, host, sizeof(host) - 1) > 0);
+        assert_run(f, command, 0);
+        assert_int_equal(strncmp(f->output, names[i], strlen(names[i])), 0);
+        f->output[strcspn(f->output, "\n")] = '\0';
+        assert_string_not_equal(f->output, host);
+    }
+}
+
 static void two_jails_do_not_see_each_other(void **state)
 {
     struct fixture *f = *state, other = { .config = f->config };
@@ -301,6 +318,7 @@ int main(void)
         IN_JAIL(the_system_is_read_only),
         IN_JAIL(the_network_is_a_loopback_of_its_own),
         WITH_CONFIG(the_hosts_network_has_no_abstract_sockets_of_others),
+        IN_JAIL(every_namespace_is_its_own),
         IN_JAIL(two_jails_do_not_see_each_other),
         IN_JAIL(a_directory_of_the_host_is_not_taken_in),
     };
