@@ -135,10 +135,22 @@ static void show(const struct pf_op *op, int tree, const char *source, const cha
         close(tree);
 }
 
+/* Devices are written to all the same. But their nodes are the host's, and belong to an owner who
+ * is root: the agent must not change their modes and times. */
+static int show_device(const char *source, const char *target)
+{
+    int r = mount(source, target, NULL, MS_BIND, NULL);
+
+    if (r == 0)
+        r = set_attributes(AT_FDCWD, target, 0,
+                           MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+    return r;
+}
+
 static void mask(const char *target)
 {
     /* Failing is not fine: the file is there, and would be seen. */
-    if (access(target, F_OK) == 0 && mount("dev/null", target, NULL, MS_BIND, NULL) < 0)
+    if (access(target, F_OK) == 0 && show_device("dev/null", target) < 0)
         init_fail("mask the file", target);
 }
 
@@ -167,7 +179,7 @@ static void perform(const struct pf_op *op)
         make_file(op, target);
         break;
     case PF_OP_DEVICE:
-        if (mount(text, target, NULL, MS_BIND, NULL) < 0)
+        if (show_device(text, target) < 0)
             init_fail("show the host's", text);
         break;
     case PF_OP_BIND:
