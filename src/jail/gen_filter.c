@@ -28,6 +28,9 @@
 
 enum { NEWEST_CALL = 450 }; /* set_mempolicy_home_node, Linux 5.17: all that are judged below */
 
+/* O_TMPFILE is this and O_DIRECTORY. A file of no name can be given one, and keeps its mode. */
+#define ONLY_TMPFILE ((uint64_t)(O_TMPFILE & ~O_DIRECTORY))
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const refused[] = {
@@ -187,17 +190,22 @@ static void refuse_set_id(scmp_filter_ctx filter)
     static const struct {
         const char *name;
         unsigned mode_arg;
-        int flags_arg; /* the mode counts if these have O_CREAT; -1: always */
-    } calls[] = { { "chmod", 1, -1 }, { "fchmod", 1, -1 }, { "fchmodat", 2, -1 },
-                  { "creat", 1, -1 }, { "mknod", 1, -1 },  { "mknodat", 2, -1 },
-                  { "open", 2, 1 },   { "openat", 3, 2 } };
+        int flags_arg;   /* the mode counts if these have the bit; -1: always */
+        uint64_t needed; /* the bit */
+    } calls[] = {
+        { "chmod", 1, -1, 0 },          { "fchmod", 1, -1, 0 },
+        { "fchmodat", 2, -1, 0 },       { "creat", 1, -1, 0 },
+        { "mknod", 1, -1, 0 },          { "mknodat", 2, -1, 0 },
+        { "open", 2, 1, O_CREAT },      { "openat", 3, 2, O_CREAT },
+        { "open", 2, 1, ONLY_TMPFILE }, { "openat", 3, 2, ONLY_TMPFILE },
+    };
     static const uint64_t bits[] = { S_ISUID, S_ISGID };
 
     for (size_t i = 0; i < COUNT(calls); i++)
         for (size_t j = 0; j < COUNT(bits); j++) {
             struct scmp_arg_cmp args[2] = { has_bit(calls[i].mode_arg, bits[j]) };
             if (calls[i].flags_arg >= 0)
-                args[1] = has_bit((unsigned)calls[i].flags_arg, O_CREAT);
+                args[1] = has_bit((unsigned)calls[i].flags_arg, calls[i].needed);
             refuse(filter, EPERM, calls[i].name, calls[i].flags_arg >= 0 ? 2 : 1, args);
         }
 }

@@ -151,10 +151,22 @@ static void show_system(const struct pf_op *op, const char *source, const char *
     init_note(step, source);
 }
 
+/* Devices are written to all the same. But their nodes are the host's, and belong to an owner who
+ * is root: the agent must not change their modes and times. */
+static int show_device(const char *source, const char *target)
+{
+    int r = mount(source, target, NULL, MS_BIND, NULL);
+
+    if (r == 0)
+        r = set_attributes(AT_FDCWD, target, 0,
+                           MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+    return r;
+}
+
 static void mask(const char *target)
 {
     /* If it is not there, this kernel does not have it. */
-    if (mount("dev/null", target, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+    if (show_device("dev/null", target) < 0 && errno != ENOENT)
         init_fail("mask the file", target);
 }
 
@@ -183,7 +195,7 @@ static void perform(const struct pf_op *op)
         make_file(op, target);
         break;
     case PF_OP_DEVICE:
-        if (mount(text, target, NULL, MS_BIND, NULL) < 0)
+        if (show_device(text, target) < 0)
             init_fail("show the host's", text);
         break;
     case PF_OP_BIND:
