@@ -721,8 +721,6 @@ def test_memory_runs_into_the_limit(field: Range) -> None:
 
 
 @pytest.mark.parametrize("kind", ["shared", "memfd"])
-@pytest.mark.xfail(strict=True, reason="limits of a process do not count shared memory: it takes a "
-                                       "control group")
 def test_shared_memory_runs_into_the_limit(field: Range, kind: str) -> None:
     result = field.python(f"""
 import mmap, os
@@ -735,7 +733,10 @@ for at in range(0, len(data), 4096):
     data[at] = 1
 print("filled")
 """, "--memory", "128M")
-    assert "filled" not in result.stdout
+    if field.uid == 0:
+        assert "filled" not in result.stdout
+    else:  # it takes a control group, which a user does not have: docs/security.md says so
+        assert result.stdout == "filled\n"
 
 
 def test_file_systems_in_memory_are_small(field: Range) -> None:
