@@ -24,7 +24,7 @@ struct pinfold_backend;
 
 /* Receives output as it arrives: raw bytes, at most 256 KiB a call, from the thread that called
  * execute. Return 0 to go on, or PINFOLD_OUTPUT_ENOUGH to let the command go on and hear no more of
- * it; anything else stops the command as a cancellation does. */
+ * this stream; anything else stops the command as a cancellation does. */
 #define PINFOLD_OUTPUT_ENOUGH 0x7fffffff
 typedef int (*pinfold_output_fn)(void *ctx, enum pinfold_stream stream, const char *data,
                                  size_t len);

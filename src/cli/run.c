@@ -26,7 +26,7 @@ struct run {
     const struct pf_command *command;
     struct pf_options options;
     struct pf_box box;
-    struct pf_stream out;
+    struct pf_outlet out;
     struct pinfold_cancel *cancel;
     json_t *report;     /* NULL without --json */
     bool report_broken; /* something could not be put into it */
@@ -127,7 +127,7 @@ static int execute(struct run *run)
         run->out.deadline_ns = pf_now_ns() + (int64_t)(seconds * 1e9) + GRACE_NS;
         run->out.limit = run->options.max_output_bytes;
         what.discard_output = true;
-        what.on_output = pf_stream_write;
+        what.on_output = pf_outlet_write;
         what.on_output_ctx = &run->out;
     }
     r = pinfold_sandbox_execute(run->box.sandbox, &what, &run->result, run->cancel, &err);

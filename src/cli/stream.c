@@ -11,7 +11,7 @@
 
 /* A reader that does not read must not hold up Ctrl-C, nor the deadline: the library looks at
  * both only between two calls of us. */
-static bool must_stop(struct pf_stream *out)
+static bool must_stop(struct pf_outlet *out)
 {
     if (pinfold_cancel_fired(out->cancel))
         return true;
@@ -19,7 +19,7 @@ static bool must_stop(struct pf_stream *out)
     return out->late;
 }
 
-static int pass(struct pf_stream *out, int fd, const char *data, size_t len)
+static int pass(struct pf_outlet *out, int fd, const char *data, size_t len)
 {
     while (len) {
         ssize_t n = write(fd, data, len);
@@ -41,12 +41,27 @@ static int pass(struct pf_stream *out, int fd, const char *data, size_t len)
     return 0;
 }
 
-int pf_stream_write(void *ctx, enum pinfold_stream stream, const char *data, size_t len)
+/* How much more may pass. A quarter of the limit is kept for stderr: what went wrong is mostly said
+ * last, after a flood on stdout. */
+static uint64_t room_for(const struct pf_outlet *out, enum pinfold_stream stream)
 {
-    struct pf_stream *out = ctx;
+    uint64_t room = out->limit - out->passed, share = out->limit - out->limit / 4;
 
-    if (out->limit && len > out->limit - out->passed) {
-        len = (size_t)(out->limit - out->passed);
+    if (!out->limit)
+        return UINT64_MAX;
+    if (stream == PINFOLD_STDERR)
+        return room;
+    share -= out->passed_stdout;
+    return share < room ? share : room;
+}
+
+int pf_outlet_write(void *ctx, enum pinfold_stream stream, const char *data, size_t len)
+{
+    struct pf_outlet *out = ctx;
+    uint64_t room = room_for(out, stream);
+
+    if (len > room) {
+        len = (size_t)room;
         out->cut = true;
     }
     if (!len)
@@ -57,5 +72,7 @@ int pf_stream_write(void *ctx, enum pinfold_stream stream, const char *data, siz
         out->armed = true;
     }
     out->passed += len;
+    if (stream == PINFOLD_STDOUT)
+        out->passed_stdout += len;
     return pass(out, stream == PINFOLD_STDERR ? STDERR_FILENO : STDOUT_FILENO, data, len);
 }

@@ -10,11 +10,12 @@
 #include <pinfold/cancel.h>
 #include <pinfold/result.h>
 
-struct pf_stream {
+struct pf_outlet {
     const struct pinfold_cancel *cancel;
     int64_t deadline_ns; /* CLOCK_MONOTONIC: give up a write that still blocks then */
     uint64_t limit;      /* bytes of both streams together that pass; 0: all */
     uint64_t passed;
+    uint64_t passed_stdout;
     bool armed;
     bool cut;      /* the limit cut something off */
     bool late;     /* a write blocked until the deadline */
@@ -22,7 +23,7 @@ struct pf_stream {
     int failed_fd; /* where */
 };
 
-/* A pinfold_output_fn; ctx is a struct pf_stream. Stops the command when a write cannot go on. */
-int pf_stream_write(void *ctx, enum pinfold_stream stream, const char *data, size_t len);
+/* A pinfold_output_fn; ctx is a struct pf_outlet. Stops the command when a write cannot go on. */
+int pf_outlet_write(void *ctx, enum pinfold_stream stream, const char *data, size_t len);
 
 #endif

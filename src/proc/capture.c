@@ -101,15 +101,15 @@ static bool take_text(void *ctx, const char *text, size_t len)
     return true;
 }
 
-static bool is_heard(const struct pf_capture *capture)
+static bool is_heard(const struct pf_capture *capture, const struct pf_stream *stream)
 {
-    return capture->request->on_output && !capture->declined && !capture->sated;
+    return capture->request->on_output && !capture->declined && !stream->sated;
 }
 
 /* Somebody looks at what comes, or keeps it. */
 static bool is_wanted(const struct pf_capture *capture, const struct pf_stream *stream)
 {
-    return is_heard(capture) || pf_spool_wants(capture->spool) ||
+    return is_heard(capture, stream) || pf_spool_wants(capture->spool) ||
            (!capture->request->discard && (!stream->full || capture->keep_tail));
 }
 
@@ -160,10 +160,10 @@ static int use(struct pf_capture *capture, struct pf_stream *stream, const char 
         if (stream->failed)
             return pf_fail_nomem(err);
     }
-    if (is_heard(capture))
+    if (is_heard(capture, stream))
         answer = request->on_output(request->on_output_ctx, stream->id, data, len);
     if (answer == PINFOLD_OUTPUT_ENOUGH) {
-        capture->sated = true;
+        stream->sated = true;
     } else if (answer != 0) {
         capture->declined = true;
         return pf_fail(err, PINFOLD_ECANCELLED, "cancelled by the receiver of the output");

@@ -17,6 +17,7 @@ struct pf_stream {
     bool busy;   /* worth a large pipe and large reads */
     bool full;   /* the head took what it can: nothing goes there any more */
     bool failed; /* out of memory */
+    bool sated;  /* the callback wants no more of it */
     uint64_t raw_bytes;
     uint64_t text_bytes; /* decoded so far; what was spliced away is not in it */
     struct pf_utf8 utf8;
@@ -30,7 +31,6 @@ struct pf_capture {
     const struct pf_run_request *request;
     bool keep_tail;
     bool declined; /* the callback has stopped the command */
-    bool sated;    /* the callback wants no more */
     char *block;   /* for large reads */
     int null;      /* /dev/null, to splice to */
     struct pinfold_spool *spool;

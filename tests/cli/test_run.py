@@ -116,9 +116,14 @@ def test_a_very_deep_workspace_goes_too(pinfold):
 def test_max_output_cuts_the_stream_and_says_so(pinfold):
     done = pinfold("run", "--max-output", "1K", "yes | head -c 5000; echo end >&2; exit 3")
     assert done.returncode == 3
-    assert len(done.stdout) == 1024
+    assert len(done.stdout) == 768  # a quarter is kept for stderr
     assert "the output was cut" in done.stderr
-    assert "end\n" not in done.stderr
+    assert "end\n" in done.stderr
+
+
+def test_max_output_holds_for_both_streams_together(pinfold):
+    done = pinfold(*QUIET, "--max-output", "1K", "yes | head -c 500; yes | head -c 5000 >&2")
+    assert (len(done.stdout), len(done.stderr)) == (500, 524)
 
 
 def test_without_max_output_all_of_a_long_stream_arrives(pinfold):
