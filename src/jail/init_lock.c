@@ -31,7 +31,9 @@ static void limit(int resource, uint64_t value, const char *name)
 
 static void set_limits(const struct pf_plan *plan)
 {
-    limit(RLIMIT_CORE, 0, "of core dumps");
+    /* Not 0, with which the kernel still starts the program that core_pattern names: outside, as
+     * root, and it reads what the agent made. 1 stops that, and is too small for a file. */
+    limit(RLIMIT_CORE, 1, "of core dumps");
     limit(RLIMIT_NPROC, plan->processes, "of processes");
     limit(RLIMIT_CPU, plan->cpu_seconds, "of processor time");
     limit(RLIMIT_NOFILE, plan->open_files, "of open files");
