@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -210,6 +211,16 @@ static void refuse_set_id(scmp_filter_ctx filter)
         }
 }
 
+/* The limit of core dumps must stay what init_lock.c makes it. Programs with secrets lower it, and
+ * some give up if they cannot: so they are told that it was done. */
+static void keep_core_limit(scmp_filter_ctx filter)
+{
+    struct scmp_arg_cmp args[] = { low(1, RLIMIT_CORE), SCMP_CMP64(2, SCMP_CMP_NE, 0) };
+
+    refuse_if(filter, 0, "setrlimit", low(0, RLIMIT_CORE));
+    refuse(filter, 0, "prlimit64", COUNT(args), args);
+}
+
 static void refuse_others(scmp_filter_ctx filter)
 {
     /* Typing into the terminal of somebody else. */
@@ -273,6 +284,7 @@ int main(void)
     refuse_sockets(filter);
     refuse_debuggers(filter);
     refuse_set_id(filter);
+    keep_core_limit(filter);
     refuse_others(filter);
     check(seccomp_export_bpf(filter, fd), "export");
     print_program(fd);
