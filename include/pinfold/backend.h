@@ -347,6 +347,51 @@ PINFOLD_API int pinfold_isolated_backend_new(const struct pinfold_isolated_optio
                                              struct pinfold_backend **ret_backend,
                                              struct pinfold_error *err);
 
+/* What isolation is made of. */
+enum pinfold_probe_item {
+    PINFOLD_PROBE_USER_NAMESPACE, /* needed, as are the next ones up to PROC */
+    PINFOLD_PROBE_MOUNT_NAMESPACE,
+    PINFOLD_PROBE_PID_NAMESPACE,
+    PINFOLD_PROBE_NET_NAMESPACE,
+    PINFOLD_PROBE_IPC_NAMESPACE,
+    PINFOLD_PROBE_UTS_NAMESPACE,
+    PINFOLD_PROBE_CGROUP_NAMESPACE,
+    PINFOLD_PROBE_MOUNT_API, /* mounts by descriptors, Linux 5.12 */
+    PINFOLD_PROBE_SECCOMP,
+    PINFOLD_PROBE_PROC,     /* a fresh /proc may be mounted */
+    PINFOLD_PROBE_OVERLAY,  /* for overlay seeds; without it they are copied */
+    PINFOLD_PROBE_LANDLOCK, /* a second wall; number is its ABI */
+    PINFOLD_PROBE_CGROUP2,  /* a delegated group, for limits of the whole sandbox */
+    PINFOLD_PROBE_CGROUP1,  /* the same of the older kind: memory and pids */
+    PINFOLD_PROBE_SANDBOX,  /* needed: a whole sandbox was started, and ended */
+    PINFOLD_PROBE_COUNT,
+};
+
+struct pinfold_probe_answer {
+    const char *name; /* static text */
+    bool works, needed;
+    int number;       /* a version, where there is one */
+    int sys_errno;    /* what the system said */
+    char detail[240]; /* of what failed, or "" */
+    const char *hint; /* static text: how to turn it on; NULL when it works */
+};
+
+struct pinfold_isolated_probe {
+    bool possible; /* everything that is needed works */
+    struct pinfold_probe_answer answers[PINFOLD_PROBE_COUNT];
+};
+
+/**
+ * Find out by trying what isolation this machine offers. Each attempt is real and takes a bounded
+ * time; nothing stays behind.
+ *
+ * ret  receives the answers, indexed by enum pinfold_probe_item
+ *
+ * Returns whether an isolated sandbox can be started.
+ * Threads: any.
+ */
+PINFOLD_API bool pinfold_isolated_probe(struct pinfold_isolated_probe *ret);
+
 PINFOLD_END_DECLS
 
 #endif

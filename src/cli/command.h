@@ -22,6 +22,7 @@ struct pf_command {
 
 extern const struct pf_command pf_command_run;
 extern const struct pf_command pf_command_plan;
+extern const struct pf_command pf_command_doctor;
 extern const struct pf_command pf_command_version;
 extern const struct pf_command pf_command_help;
 
@@ -32,5 +33,8 @@ const struct pf_command *pf_command_find(const char *name);
 
 /* Print the help of one command. Returns the exit status. */
 int pf_command_show(const struct pf_command *command);
+
+/* After a sandbox could not be started: say why, if it is that this machine cannot have any. */
+void pf_doctor_complain(void);
 
 #endif

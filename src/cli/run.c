@@ -66,6 +66,8 @@ static int start(struct run *run)
     if (r < 0) {
         int status = failed(run, &err);
         pf_say_list(&seed.errors);
+        if (run->options.isolated && err.code == PINFOLD_ENOTSUP)
+            pf_doctor_complain();
         if (err.code == PINFOLD_EPREPARE)
             pf_say("the command was not run; mend what --seed or --workspace names, or leave out "
                    "what cannot be copied with --exclude");

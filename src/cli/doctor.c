@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pinfold doctor: what isolation this machine offers, and how to get what is missing. */
+#include <stdio.h>
+
+#include <pinfold/pinfold.h>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/say.h"
+
+static void show(const struct pinfold_isolated_probe *probe)
+{
+    for (int i = 0; i < PINFOLD_PROBE_COUNT; i++) {
+        const struct pinfold_probe_answer *answer = &probe->answers[i];
+        printf("%-8s %s",
+               answer->works    ? "ok"
+               : answer->needed ? "MISSING"
+                                : "without",
+               answer->name);
+        if (answer->number > 0)
+            printf(", version %d", answer->number);
+        if (!answer->works)
+            printf(": %s\n         %s", answer->detail, answer->hint);
+        putchar('\n');
+    }
+    puts(probe->possible
+                 ? "\nCommands can be isolated: 'pinfold run --backend isolated' works."
+                 : "\nCommands cannot be isolated here: 'pinfold run --backend isolated' refuses.");
+}
+
+void pf_doctor_complain(void)
+{
+    struct pinfold_isolated_probe probe;
+
+    if (pinfold_isolated_probe(&probe))
+        return;
+    for (int i = 0; i < PINFOLD_PROBE_SANDBOX; i++) {
+        const struct pinfold_probe_answer *answer = &probe.answers[i];
+        if (answer->needed && !answer->works)
+            pf_say("missing: %s (%s); %s", answer->name, answer->detail, answer->hint);
+    }
+    pf_say("this machine cannot isolate commands: 'pinfold doctor' tells all; with --backend local "
+           "they run without isolation, able to do all that you can do");
+}
+
+static int run_doctor(const struct pf_command *command, int argc, char **argv)
+{
+    struct pinfold_isolated_probe probe;
+    struct pf_options options;
+    int status;
+
+    if (!pf_options_parse(command, argc, argv, &options, &status))
+        return status;
+    if (options.command[0]) {
+        status = pf_usage_error(command, "%s: takes no argument", options.command[0]);
+    } else {
+        status = pinfold_isolated_probe(&probe) ? 0 : 1;
+        show(&probe);
+    }
+    pf_options_done(&options);
+    return status;
+}
+
+const struct pf_command pf_command_doctor = {
+    .name = "doctor",
+    .usage = "",
+    .summary = "tell what isolation this machine offers, and how to get what is missing",
+    .help = "Everything is tried for real. The exit status is 0 when 'pinfold run --backend\n"
+            "isolated' can work, 1 when it cannot.",
+    .bit = PF_FOR_OTHERS,
+    .run = run_doctor,
+};
