@@ -289,7 +289,6 @@ struct pinfold_limits {
                               0: 4 GiB */
     uint64_t processes;    /* 0: 1,024 */
     uint64_t cpu_seconds;  /* of each process, by rlimit; 0: no limit */
-    double cpus;           /* share of the machine, by cgroup only; 0: no limit */
     uint64_t open_files;   /* of each process; 0: 4,096, or the hard limit when that is lower */
     uint64_t file_bytes;   /* of each file; 0: no limit */
     uint64_t tmp_bytes;    /* of each tmpfs: /tmp, the home directory, /dev/shm; 0: 1 GiB */
@@ -299,12 +298,6 @@ enum pinfold_net {
     PINFOLD_NET_NONE = 0, /* a loopback of its own and nothing else */
     PINFOLD_NET_HOST,     /* the host's network */
     PINFOLD_NET_ALLOW,    /* only the names in net_allow, through a proxy in this process */
-};
-
-enum pinfold_seed_mode {
-    PINFOLD_SEED_COPY = 0,
-    PINFOLD_SEED_OVERLAY, /* the seed is a read-only layer under the workspace; falls back to copy
-                             with a warning where the kernel has no overlay for users */
 };
 
 /* IsolatedSandboxBackend: this machine, behind namespaces, seccomp and Landlock, without root.
@@ -323,7 +316,6 @@ struct pinfold_isolated_options {
     enum pinfold_net net;
     const char *const *net_allow; /* "name", "*.name", "name:port", "address", "address:port" */
     struct pinfold_limits limits;
-    enum pinfold_seed_mode seed_mode;
     bool workspace_read_only; /* commands cannot write to the workspace */
 };
 

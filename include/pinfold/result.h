@@ -49,10 +49,6 @@ struct pinfold_execute_result {
     uint64_t stderr_bytes;       /* likewise */
     int64_t duration_ns;         /* from spawn to the return of the call, CLOCK_MONOTONIC */
     unsigned background;         /* processes of this command that still run */
-    int64_t cpu_ns;              /* user and system time of the command and all it waited for */
-    uint64_t peak_memory_bytes;  /* largest resident set among those processes; 0: not known */
-    const char *limit;           /* static text: the limit that ended it, "memory", "processes",
-                                    "cpu" or "file size"; NULL: none */
     struct pinfold_spool *spool; /* whole output, when asked for; owned by the result */
 };
 
