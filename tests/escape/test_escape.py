@@ -88,7 +88,7 @@ for pid in PIDS:
 READERS = {
     "absolute path": "cat {secret}",
     "dots": "cat ../../../../../../../../..{secret}",
-    "dots of the root of a process": "cat /proc/self/root/../../../..{secret}",
+    "dots of the root of a process": "cat /proc/self/root//../../../..{secret}",
     "dots of the working directory": "cat /proc/self/cwd/../../../../../..{secret}",
     "symbolic link": "ln -s {secret} link; cat link; cat link/",
     "link to a directory": "ln -s {outside} link; cat link/secret",
