@@ -273,20 +273,21 @@ static void torture(void **state, int (*operation)(struct place *), int sys_errn
 {
     const struct tmp *tmp = *state;
     const char *failed;
-    unsigned at = 0, faults = 0, before, after;
+    unsigned at = 0, faults = 0;
+    int before, after;
     struct place place;
     int r;
 
     do {
         place = build(tmp);
         err = (struct pinfold_error)PINFOLD_ERROR_INIT;
-        before = count_fds();
+        before = count_descriptors();
         fault_arm(++at, sys_errno);
         r = operation(&place);
         failed = fault_disarm();
-        after = count_fds();
+        after = count_descriptors();
         if (after != before)
-            fail_msg("call %u, %s: %u descriptors are left", at, failed, after - before);
+            fail_msg("call %u, %s: %d descriptors are left", at, failed, after - before);
         if (!failed && r != 0)
             fail_msg("without a fault: %d, %s", r, err.msg);
         if (r < 0 && (err.code != -r || err.msg[0] == '\0'))
