@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net/uri.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+static bool is_unreserved(unsigned char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == '~';
+}
+
+int pf_uri_encode(struct pf_buf *to, const char *text, size_t len, const char *keep)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    int r = 0;
+
+    for (size_t i = 0; i < len && r == 0; i++) {
+        unsigned char c = (unsigned char)text[i];
+        const char encoded[3] = { '%', digits[c >> 4], digits[c & 15] };
+
+        if (is_unreserved(c) || (c != '\0' && strchr(keep, c)))
+            r = pf_buf_append(to, text + i, 1);
+        else
+            r = pf_buf_append(to, encoded, sizeof(encoded));
+    }
+    return r;
+}
