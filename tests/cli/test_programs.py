@@ -18,7 +18,8 @@ def program_headers(image: bytes) -> list[int]:
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("name", ["pinfold-init", "pinfold-launch", "pinfold-connect"])
+@pytest.mark.parametrize("name", ["pinfold", "pinfold-init", "pinfold-launch",
+                                  "pinfold-connect"])
 def test_small_programs_need_no_loader_and_can_be_anywhere_in_memory(name: str) -> None:
     image = Path(BUILD, name).read_bytes()
     assert image[:6] == b"\x7fELF\x02\x01"
