@@ -66,6 +66,7 @@ static const char *apply_audit(struct pf_options *options, const char *value)
     if (!*value)
         return "an empty name; give a file";
     options->audit = value;
+    options->takes_extras = true;
     return NULL;
 }
 
@@ -166,6 +167,7 @@ static const char *apply_net(struct pf_options *options, const char *value)
 
     if (strncmp(value, allow, strlen(allow)) == 0 && value[strlen(allow)]) {
         append(options->net_allow, value + strlen(allow));
+        options->takes_extras = true; /* the proxy */
         return NULL;
     }
     options->host_net = strcmp(value, "host") == 0;
@@ -195,7 +197,7 @@ static const char *apply_rw(struct pf_options *options, const char *value)
 static const char *apply_json(struct pf_options *options, const char *value)
 {
     (void)value;
-    options->json = true;
+    options->json = options->takes_extras = true;
     return NULL;
 }
 
@@ -257,7 +259,7 @@ int pf_usage_error(const struct pf_command *command, const char *format, ...)
     return PF_EXIT_FAILED;
 }
 
-void pf_options_show(const struct pf_command *command)
+static void show_options(const struct pf_command *command)
 {
     for (const struct flag *flag = flags; flag < flags + FLAG_COUNT; flag++) {
         char left[40];
@@ -268,6 +270,16 @@ void pf_options_show(const struct pf_command *command)
                  flag->argument ? flag->argument : "", flag->letter == 'q' ? ", -q" : "");
         printf("  --%-20s %s\n", left, flag->help);
     }
+}
+
+int pf_command_show(const struct pf_command *command)
+{
+    printf("usage: pinfold %s%s%s\n%s\n\noptions:\n", command->name, *command->usage ? " " : "",
+           command->usage, command->summary);
+    show_options(command);
+    if (command->help)
+        printf("\n%s\n", command->help);
+    return 0;
 }
 
 /* One allocation for all lists: none can be longer than argv. */
