@@ -27,7 +27,9 @@ int pf_local_download(int root_fd, const struct pinfold_download *files, size_t 
 int pf_local_seed(int root_fd, const char *root_name, const struct pinfold_seed_request *request,
                   struct pinfold_seed_result *ret_result, struct pinfold_cancel *cancel,
                   struct pinfold_error *err);
-int pf_local_sync(int root_fd, const char *root_name, const struct pinfold_sync_request *request,
+/* upper: the root is the upper layer of an overlay on the destination. */
+int pf_local_sync(int root_fd, bool upper, const char *root_name,
+                  const struct pinfold_sync_request *request,
                   struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                   struct pinfold_error *err);
 

@@ -23,6 +23,7 @@ struct pf_options {
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
     bool isolated;       /* --backend isolated */
+    bool overlay;        /* --seed-mode overlay */
     bool host_net;       /* --net host */
     size_t memory_bytes; /* the limits; 0: not given */
     size_t processes;
