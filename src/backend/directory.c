@@ -238,7 +238,7 @@ int pf_directory_sync_artifacts(void *state, const struct pinfold_sync_request *
     int r = pf_directory_get_root(dir, &root, cancel, err);
 
     return r < 0 ? r
-                 : pf_local_sync(root->fd, false, dir->real_root, request, ret_result, cancel, err);
+                 : pf_local_sync(root->fd, NULL, dir->real_root, request, ret_result, cancel, err);
 }
 
 /* ---- commands ---- */

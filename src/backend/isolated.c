@@ -332,12 +332,18 @@ static int isolated_sync(void *state, const struct pinfold_sync_request *request
                          struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                          struct pinfold_error *err)
 {
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
     struct isolated *isolated = state;
+    const struct pf_layers *layers = &isolated->layers;
+    struct pf_local_overlay overlay = { layers->host_fd, pf_layers_on(layers, request->dest) };
+    int r;
 
-    if (!pf_layers_on(&isolated->layers, request->dest))
+    if (!layers->made)
         return pf_directory_sync_artifacts(state, request, ret_result, cancel, err);
-    return pf_local_sync(isolated->layers.changes_fd, true, isolated->dir.real_root, request,
-                         ret_result, cancel, err);
+    r = pf_directory_get_root(&isolated->dir, &root, cancel, err);
+    return r < 0 ? r
+                 : pf_local_sync(overlay.upper ? layers->changes_fd : root->fd, &overlay,
+                                 isolated->dir.real_root, request, ret_result, cancel, err);
 }
 
 /* ---- commands ---- */

@@ -160,7 +160,7 @@ bool pf_layers_on(const struct pf_layers *layers, const char *dest)
 {
     struct stat seed, there;
 
-    return layers->host_fd >= 0 && fstat(layers->seed_fd, &seed) == 0 && stat(dest, &there) == 0 &&
+    return layers->made && fstat(layers->seed_fd, &seed) == 0 && stat(dest, &there) == 0 &&
            seed.st_dev == there.st_dev && seed.st_ino == there.st_ino;
 }
 

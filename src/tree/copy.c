@@ -472,6 +472,8 @@ static int check_roots(const struct pf_copy_options *options, struct pinfold_err
     if (options->dst_fd < 0)
         return 1;
     r = pf_roots_relation(options->src_fd, options->dst_fd, &relation, err);
+    if (r == 0 && relation == PF_ROOTS_APART && options->src_place)
+        r = pf_roots_relation(*options->src_place, options->dst_fd, &relation, err);
     if (r < 0)
         return pf_copy_fail_root(options, r, err);
     if (relation == PF_ROOTS_NESTED)

@@ -12,7 +12,8 @@
 #include <pinfold/backend.h>
 
 struct pf_copy_options {
-    int src_fd, dst_fd; /* borrowed; dst_fd -1 (with plan set): compare with an empty tree */
+    int src_fd, dst_fd;   /* borrowed; dst_fd -1 (with plan set): compare with an empty tree */
+    const int *src_place; /* where the source lies on the host too; may be NULL */
     const char *src_name, *dst_name; /* host paths, for messages */
     const struct pf_globs *include;  /* NULL: everything */
     const struct pf_globs *exclude;  /* wins over include */

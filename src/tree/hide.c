@@ -16,6 +16,8 @@
 #include "tree/file.h"
 #include "tree/walk.h"
 
+#define OTHER_BITS (S_ISUID | S_ISGID | S_ISVTX) /* which a copy does not have */
+
 /* The walk of the seed, and where it stands in the layer. */
 struct hiding {
     struct pf_copy_job *job;
@@ -110,6 +112,8 @@ static int check_entry(struct hiding *hiding, const struct pf_walk_entry *entry,
 static int visit_file(struct hiding *hiding, const struct pf_walk_entry *entry,
                       const struct stat *st)
 {
+    if (st->st_mode & OTHER_BITS)
+        return unfit(hiding, entry->path, "in the seed has a set-id or sticky bit");
     /* Nobody could have copied it, so nobody shall see it in the other way. */
     if (!(st->st_mode & S_IRUSR) && hiding->uid != 0) {
         pf_copy_fail(hiding->job, "", entry->path, "open", EACCES);
@@ -141,7 +145,7 @@ static int visit_dir(struct hiding *hiding, const struct pf_walk_entry *entry,
     hiding->modes.len = entry->depth * sizeof(st->st_mode);
     if (pf_buf_append(&hiding->modes, &st->st_mode, sizeof(st->st_mode)) < 0)
         return -PINFOLD_ENOMEM;
-    if ((st->st_mode & S_IRWXU) == S_IRWXU)
+    if ((st->st_mode & S_IRWXU) == S_IRWXU && !(st->st_mode & OTHER_BITS))
         return 0;
     r = follow_to(hiding, entry);
     if (r == 0)

@@ -2,7 +2,7 @@
 /*
  * Seeding without copying: a layer of an overlay that lies on the seed and hides of it what a copy
  * would leave out. It holds a whiteout for each such entry, the directories that lead there, and
- * those that a copy would open to their owner.
+ * those whose mode a copy would change: set-id bits go, and the owner has all rights.
  */
 #ifndef PF_TREE_HIDE_H
 #define PF_TREE_HIDE_H
