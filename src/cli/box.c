@@ -29,6 +29,8 @@ static int make_isolated(struct pf_box *box, const struct pf_options *options,
     isolated.net_allow = options->net_allow;
     isolated.limits.memory_bytes = options->memory_bytes;
     isolated.limits.processes = options->processes;
+    if (options->overlay && options->seed)
+        isolated.seed_mode = PINFOLD_SEED_OVERLAY;
     return pinfold_isolated_backend_new(&isolated, &box->backend, err);
 }
 

@@ -50,6 +50,12 @@ static const char *apply_seed(struct pf_options *options, const char *value)
     return set_directory(&options->seed, value);
 }
 
+static const char *apply_seed_mode(struct pf_options *options, const char *value)
+{
+    options->overlay = strcmp(value, "overlay") == 0;
+    return options->overlay || strcmp(value, "copy") == 0 ? NULL : "none of: copy, overlay";
+}
+
 static const char *apply_sync(struct pf_options *options, const char *value)
 {
     options->wants_sync = true;
@@ -221,6 +227,8 @@ static const struct flag flags[] = {
       PF_FOR_RUN, 0, apply_memory },
     { "processes", "N", "isolated: limit of processes", PF_FOR_RUN, 0, apply_processes },
     { "seed", "DIR", "copy DIR into the workspace first", PF_FOR_RUN | PF_FOR_PLAN, 0, apply_seed },
+    { "seed-mode", "MODE", "copy (default); overlay, isolated: show the seed below the changes",
+      PF_FOR_RUN, 0, apply_seed_mode },
     { "exclude", "GLOB", "leave out what matches, on the way in and back; repeatable",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_exclude },
     { "sync", "[=DIR]", "copy results back, to DIR or to the seed", PF_FOR_RUN | PF_FOR_PLAN, 0,

@@ -24,6 +24,7 @@ struct pf_options {
     bool wants_sync, json, quiet, no_inherit_env;
     bool takes_extras;   /* something of extras.h */
     bool isolated;       /* --backend isolated */
+    bool overlay;        /* --seed-mode overlay */
     bool host_net;       /* --net host */
     size_t memory_bytes; /* the limits; 0: not given */
     size_t processes;

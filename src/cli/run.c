@@ -31,6 +31,7 @@ struct run {
     struct pf_report *report; /* NULL without --json */
     struct pinfold_execute_result result;
     bool executed;
+    bool overlay; /* the workspace is one: its directory has only what was changed */
 };
 
 /* Tell what failed. A cancelled call is no failure: who fired the token knows. */
@@ -66,7 +67,12 @@ static int start(struct run *run)
                    "what cannot be copied with --exclude");
         return status;
     }
-    if (run->options.seed)
+    run->overlay = seed.mode == PINFOLD_SEED_OVERLAY;
+    if (run->overlay)
+        pf_note("seeded %llu files (%s) by an overlay, %zu hidden",
+                (unsigned long long)seed.files_seeded, pf_format_size(seed.bytes_seeded, size),
+                seed.skipped_paths.count);
+    else if (run->options.seed)
         pf_note("seeded %llu files (%s), %zu skipped", (unsigned long long)seed.files_seeded,
                 pf_format_size(seed.bytes_seeded, size), seed.skipped_paths.count);
     return 0;
@@ -145,7 +151,8 @@ static void keep_workspace(struct run *run)
     if (!run->box.temporary)
         return;
     run->box.keep = true;
-    pf_say("the results are kept in %s; remove it when you have them", run->box.temporary);
+    pf_say("the results are kept in %s%s; remove it when you have them", run->box.temporary,
+           run->overlay ? "/changes" : "");
     if (run->report)
         run->report->kept(run->report, run->box.temporary);
 }
@@ -235,6 +242,10 @@ static int run_command(const struct pf_command *command, int argc, char **argv)
         return status;
     if (!run.options.command[0])
         status = pf_usage_error(command, "no command to run");
+    else if (run.options.overlay && !run.options.isolated)
+        status = pf_usage_error(command, "--seed-mode overlay needs --backend isolated");
+    else if (run.options.overlay && !run.options.seed)
+        status = pf_usage_error(command, "--seed-mode overlay without --seed has nothing to show");
     else if (run.options.wants_sync && !run.options.sync && !run.options.seed)
         status = pf_usage_error(command, "--sync without --seed has nowhere to go: name a "
                                          "directory, --sync=DIR");
