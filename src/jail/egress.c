@@ -126,7 +126,8 @@ static void keep_time(struct pf_egress *egress)
 {
     struct pf_egress_conn *next;
 
-    egress->wake = PF_NEVER;
+    pf_tally_tick(&egress->tally, egress->now);
+    egress->wake = egress->tally.due;
     watch_listener(egress, egress->count < egress->limit);
     for (struct pf_egress_conn *conn = egress->conns; conn; conn = next) {
         next = conn->next;
@@ -230,8 +231,7 @@ int pf_egress_start(int listen_fd, struct pf_egress_rules *rules, pf_egress_even
     egress->listen_fd = listen_fd;
     egress->rules = rules;
     egress->tuning = pf_egress_rules_tuning(rules);
-    egress->on_event = on_event;
-    egress->ctx = ctx;
+    pf_tally_init(&egress->tally, on_event, ctx, pf_clock_now());
     egress->listener.what = PF_FROM_LISTENER;
     egress->stopper.what = PF_FROM_STOP;
     egress->limit = connection_limit(egress->tuning);
@@ -267,6 +267,7 @@ void pf_egress_stop(struct pf_egress *egress)
     /* An eventfd that nobody has written to takes a 1. */
     (void)!write(egress->stop, &one, sizeof one);
     pthread_join(egress->thread, NULL);
+    pf_tally_flush(&egress->tally);
     close(egress->listen_fd);
     pf_egress_rules_free(egress->rules);
     free_egress(egress);

@@ -38,6 +38,7 @@ enum pf_egress_event_kind {
     PF_EGRESS_FAILED,  /* allowed, and not reached */
     PF_EGRESS_ALLOWED, /* connected */
     PF_EGRESS_CLOSED,  /* an allowed connection has ended: the byte counts are final */
+    PF_EGRESS_KINDS,
 };
 
 struct pf_egress_event {
@@ -48,10 +49,12 @@ struct pf_egress_event {
     const char *reason; /* one line, "" when there is nothing to say */
     uint64_t sent;      /* bytes out of the sandbox */
     uint64_t received;
+    uint64_t count; /* 1; more: so many, not told one by one, the last of which is described */
 };
 
-/* Called on the proxy's thread; the event and its strings are gone when it returns. It must not
- * call pf_egress_stop(). */
+/* Called on the proxy's thread, and at the end by pf_egress_stop(); the event and its strings are
+ * gone when it returns. It must not call pf_egress_stop(). How often it is called is limited
+ * (egress_tally.h), but for PF_EGRESS_CLOSED. */
 typedef void (*pf_egress_event_fn)(void *ctx, const struct pf_egress_event *event);
 
 /* Read what is allowed: "name", "*.name" (every name below, not the name itself), "*" (every name

@@ -142,8 +142,14 @@ void pf_egress_conn_say(struct pf_egress_conn *conn, enum pf_egress_event_kind k
         .reason = reason,
         .sent = conn->sent,
         .received = conn->received,
+        .count = 1,
     };
+    struct pf_tally *tally = &conn->egress->tally;
 
-    if (conn->egress->on_event)
-        conn->egress->on_event(conn->egress->ctx, &event);
+    if (kind != PF_EGRESS_CLOSED)
+        pf_tally_add(tally, &event, conn->egress->now);
+    else if (tally->tell)
+        tally->tell(tally->ctx, &event);
+    if (tally->due < conn->egress->wake)
+        conn->egress->wake = tally->due;
 }

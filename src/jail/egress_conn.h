@@ -11,6 +11,7 @@
 #include "jail/egress_resolve.h"
 #include "jail/egress_rules.h"
 #include "jail/egress_socks.h"
+#include "jail/egress_tally.h"
 
 struct pf_egress_conn;
 
@@ -81,8 +82,7 @@ struct pf_egress {
     pthread_t thread;
     struct pf_egress_rules *rules;
     const struct pf_egress_tuning *tuning;
-    pf_egress_event_fn on_event;
-    void *ctx;
+    struct pf_tally tally;
     struct pf_egress_source listener, stopper;
     struct pf_egress_ip self; /* where it listens: never dialled */
     uint16_t self_port;
