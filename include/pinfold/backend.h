@@ -77,6 +77,27 @@ struct pinfold_sync_request {
     void *on_progress_ctx;
 };
 
+enum pinfold_network_outcome {
+    PINFOLD_NETWORK_REFUSED, /* by the rules, or because the request was malformed */
+    PINFOLD_NETWORK_FAILED,  /* allowed, and not reached */
+    PINFOLD_NETWORK_OPENED,
+};
+
+/* What became of connections that a sandbox asked its way out for. Strings are borrowed for the
+ * time of the call, and printable ASCII of bounded length. */
+struct pinfold_network_event {
+    size_t size;
+    enum pinfold_network_outcome outcome;
+    const char *protocol; /* "connect", "http", "socks5", or "" when it got no further than that */
+    const char *host;     /* a name or an address; "" when none could be read, or for several */
+    uint16_t port;        /* 0 likewise */
+    const char *reason;   /* one line; "" when there is nothing to say */
+    uint64_t count;       /* 1; more: so many that came too fast to be told one by one, of which
+                             protocol and reason describe the last */
+};
+
+typedef void (*pinfold_network_fn)(void *ctx, const struct pinfold_network_event *event);
+
 /* One file to put into a workspace: from memory, or from a host file when host_path is set. */
 struct pinfold_upload {
     const char *path;
@@ -153,6 +174,11 @@ struct pinfold_backend_ops {
     const char *(*storage_key)(void *state);
 
     void (*free)(void *state); /* the last reference is gone */
+
+    /* Whom to tell about the network, NULL for nobody. Called before create and after close, never
+     * between them; fn is then called from a thread of the backend's, one at a time, and not after
+     * close has returned. Optional. */
+    void (*watch_network)(void *state, pinfold_network_fn fn, void *ctx);
 };
 
 /**
