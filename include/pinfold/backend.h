@@ -340,7 +340,12 @@ struct pinfold_isolated_options {
     const char *rootfs;         /* a directory to use as root instead of the host's system
                                    directories; read-only */
     enum pinfold_net net;
-    const char *const *net_allow; /* "name", "*.name", "name:port", "address", "address:port" */
+    const char *const *net_allow; /* what PINFOLD_NET_ALLOW opens, NULL-terminated: "name", "*.name"
+                                     (all below it), "*" (any public name), "address" or "network",
+                                     "10.0.0.0/8" say; each with ":port" or meaning 80 and 443; IPv6
+                                     with a port in brackets; a string may hold several, with
+                                     commas. Addresses that are not public need one for themselves:
+                                     docs/security.md */
     struct pinfold_limits limits;
     bool workspace_read_only; /* commands cannot write to the workspace */
 };

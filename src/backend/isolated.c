@@ -59,6 +59,14 @@ static const char *const proxy_env[] = {
     "ALL_PROXY=" PROXY_URL,
     "no_proxy=localhost,127.0.0.1,::1",
     "NO_PROXY=localhost,127.0.0.1,::1",
+    "NODE_USE_ENV_PROXY=1", /* Node looks at none of these otherwise, and only from 24 on */
+    "GIT_PROXY_COMMAND=" PF_JAIL_CONNECT, /* git:// */
+    NULL,
+};
+
+/* ssh is told by /etc/ssh/ssh_config, unless /etc is that of another root. */
+static const char *const rootfs_env[] = {
+    "GIT_SSH_COMMAND=ssh -o 'ProxyCommand=" PF_JAIL_CONNECT " %h %p'",
     NULL,
 };
 
@@ -246,11 +254,12 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
                 (const char *const *const[]){
                         base_env,
                         isolated->egress ? proxy_env : NULL,
+                        isolated->egress && isolated->rootfs ? rootfs_env : NULL,
                         (const char *const[]){ pwd, NULL },
                         (const char *const *)isolated->dir.env,
                         options->env,
                 },
-                5);
+                6);
     if (!env)
         return pf_fail_nomem(err);
     r = pf_directory_request(&isolated->dir, options, (const char *const *)env, cancel, &request,

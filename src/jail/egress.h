@@ -59,7 +59,8 @@ typedef void (*pf_egress_event_fn)(void *ctx, const struct pf_egress_event *even
 
 /* Read what is allowed: "name", "*.name" (every name below, not the name itself), "*" (every name
  * with a public address), an address, or a network such as 10.0.0.0/8; each with an optional
- * ":port", IPv6 then in brackets ("[fd00::/8]:443"). Without a port an entry means 80 and 443.
+ * ":port", IPv6 then in brackets ("[fd00::/8]:443"). Without a port an entry means 80 and 443. A
+ * string may hold several, with commas between them and no blanks.
  *
  * An address that is not public (loopback, private, link-local, metadata...) needs an entry that
  * lies wholly within its special range: 0.0.0.0/0 allows every public address, and no other. An

@@ -11,7 +11,8 @@
 
 #define PF_JAIL_WORKSPACE "/workspace" /* the workspace, as commands see it */
 #define PF_JAIL_HOME "/home/agent"
-#define PF_JAIL_PROXY_PORT 3128 /* where PINFOLD_NET_ALLOW's proxy listens inside */
+#define PF_JAIL_PROXY_PORT 3128                /* where PINFOLD_NET_ALLOW's proxy listens inside */
+#define PF_JAIL_CONNECT "/run/pinfold/connect" /* and a program that asks it, for ssh and git */
 
 struct pf_jail;
 
