@@ -232,6 +232,7 @@ int pf_egress_start(int listen_fd, struct pf_egress_rules *rules, pf_egress_even
     egress->rules = rules;
     egress->tuning = pf_egress_rules_tuning(rules);
     pf_tally_init(&egress->tally, on_event, ctx, pf_clock_now());
+    egress->owner = getpid();
     egress->listener.what = PF_FROM_LISTENER;
     egress->stopper.what = PF_FROM_STOP;
     egress->limit = connection_limit(egress->tuning);
@@ -264,6 +265,13 @@ void pf_egress_stop(struct pf_egress *egress)
 
     if (!egress)
         return;
+    if (egress->owner != getpid()) {
+        /* The connections are left as they were found: their thread was at work on them. */
+        close(egress->listen_fd);
+        close(egress->epoll);
+        close(egress->stop);
+        return;
+    }
     /* An eventfd that nobody has written to takes a 1. */
     (void)!write(egress->stop, &one, sizeof one);
     pthread_join(egress->thread, NULL);

@@ -90,7 +90,8 @@ int pf_egress_rules_tune(struct pf_egress_rules *rules, const struct pf_egress_t
 int pf_egress_start(int listen_fd, struct pf_egress_rules *rules, pf_egress_event_fn on_event,
                     void *ctx, struct pf_egress **ret, struct pinfold_error *err);
 
-/* Close every connection, join the thread and free everything. NULL is fine. */
+/* Close every connection, join the thread and free everything. NULL is fine. In a fork of the
+ * process that started it, which has no such thread, only close what it listens and waits with. */
 void pf_egress_stop(struct pf_egress *egress);
 
 #endif

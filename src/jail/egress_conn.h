@@ -80,6 +80,7 @@ struct pf_egress {
     int epoll;
     int stop; /* eventfd */
     pthread_t thread;
+    pid_t owner; /* a fork of which has no such thread */
     struct pf_egress_rules *rules;
     const struct pf_egress_tuning *tuning;
     struct pf_tally tally;

@@ -40,7 +40,8 @@ int pf_jail_socket(const struct pf_jail *jail);
  * -1 otherwise, and after the first call. */
 int pf_jail_take_proxy_socket(struct pf_jail *jail);
 
-/* Kill everything inside, wait until it is gone (bounded), free. NULL is fine. */
+/* Kill everything inside, wait until it is gone (bounded), free. NULL is fine. In a fork of the
+ * owner, only give up its copies. */
 void pf_jail_close(struct pf_jail *jail);
 
 #endif
