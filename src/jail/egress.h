@@ -17,9 +17,9 @@
 struct pf_egress;
 struct pf_egress_rules;
 
-/* At most so many connections at once, or an eighth of the process's open files if that is less:
- * each takes two of them, four while a name is resolved, and a sandbox shall not use up its
- * owner's. The rest wait in the socket's queue. */
+/* At most so many connections at once, or a sixteenth of the process's open files if that is less,
+ * and an eighth for all proxies of the process: each takes two of them, four while a name is
+ * resolved, and sandboxes shall not use up their owner's. The rest wait in the socket's queue. */
 #define PF_EGRESS_CONNECTIONS 256
 #define PF_EGRESS_BUFFER ((size_t)64 * 1024) /* for each direction of a connection */
 #define PF_EGRESS_HEAD_MAX ((size_t)16 * 1024)
