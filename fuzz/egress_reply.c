@@ -26,8 +26,8 @@ static int count_connection(const char *head, size_t len)
     for (const char *end = head + len; head < end;) {
         const char *lf = memchr(head, '\n', (size_t)(end - head));
 
-        count += (size_t)(lf - head) > 10 && strncasecmp(head, "connection", 10) == 0 &&
-                 strchr(": \t", head[10]) && memchr(head + 10, ':', (size_t)(lf - head) - 10);
+        if ((size_t)(lf - head) > 10 && strncasecmp(head, "connection", 10) == 0)
+            count += head[10 + strspn(head + 10, " \t\v\f")] == ':';
         head = lf + 1;
     }
     return count;

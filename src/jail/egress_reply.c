@@ -20,14 +20,35 @@ static int parse_status(const char *line, size_t len)
     return status;
 }
 
-static bool is_about_connection(const char *line, size_t len)
+/* The length of the name at the start of a header line; some readers allow blanks before the colon.
+ * 0 when there is no colon. */
+static size_t name_length(const char *line, size_t len)
 {
-    static const char *const names[] = { "Connection", "Keep-Alive", "Proxy-Connection" };
     const char *colon = memchr(line, ':', len);
     size_t name_len = colon ? (size_t)(colon - line) : 0;
 
     while (name_len > 0 && (line[name_len - 1] == ' ' || line[name_len - 1] == '\t'))
         name_len--;
+    return name_len;
+}
+
+/* Whether readers could disagree about where the name ends, or what it is. */
+static bool has_odd_name(const char *line, size_t len)
+{
+    size_t name_len = name_length(line, len);
+
+    for (size_t i = 0; i < name_len; i++) {
+        if (line[i] <= ' ' || line[i] >= 0x7f)
+            return true;
+    }
+    return false;
+}
+
+static bool is_about_connection(const char *line, size_t len)
+{
+    static const char *const names[] = { "Connection", "Keep-Alive", "Proxy-Connection" };
+    size_t name_len = name_length(line, len);
+
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (name_len == strlen(names[i]) && strncasecmp(line, names[i], name_len) == 0)
             return true;
@@ -57,6 +78,7 @@ const char *pf_egress_reply_rewrite(const char *data, size_t len, char *to, size
 {
     static const char closes[] = "Connection: close\r\n";
     int status = parse_status(data, len);
+    const char *start = data;
     bool dropping = false;
     char *at = to;
 
@@ -71,8 +93,11 @@ const char *pf_egress_reply_rewrite(const char *data, size_t len, char *to, size
         if (is_blank(data, line) && *ret_final)
             at = mempcpy(at, closes, sizeof closes - 1);
         /* A line that begins with a blank belongs to the one before. */
-        if (*data != ' ' && *data != '\t')
+        if (*data != ' ' && *data != '\t') {
+            if (data > start && has_odd_name(data, line))
+                return "a header of its answer has an odd name";
             dropping = is_about_connection(data, line);
+        }
         if (!dropping)
             at = mempcpy(at, data, line);
         data += line;

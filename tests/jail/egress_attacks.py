@@ -83,6 +83,8 @@ def test_an_answer_that_comes_byte_by_byte_is_whole():
     (b"HTTP/1.1 2000 OK\r\n\r\n", "HTTP/1"), (b"\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", "HTTP/1"),
     (b"HTTP/1.1 200 OK\r\nA: b\rConnection: keep-alive\r\n\r\n", "HTTP/1"),
     (b"HTTP/1.1 200 OK\r\nA: \0\r\n\r\n", "HTTP/1"),
+    (b"HTTP/1.1 200 OK\r\nConnection\x0b: keep-alive\r\n\r\n", "odd name"),
+    (b"HTTP/1.1 200 OK\r\n\xefConnection: keep-alive\r\n\r\n", "odd name"),
     (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "protocols"),
     (b"HTTP/1.1 200 OK\r\nA: " + b"x" * 33000 + b"\r\n\r\n", "32 KiB")])
 def test_an_answer_that_is_none_is_said_to_be_none(answer, reason):
