@@ -100,7 +100,8 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ssh(repository: Path, tmp_path: Path) -> Iterator[tuple[int, Path]]:
+def ssh(pinfold: Callable[..., Any], repository: Path,
+        tmp_path: Path) -> Iterator[tuple[int, Path]]:
     """A server for ssh; its port, and a directory with a key that it takes."""
     if not DROPBEAR or not shutil.which("ssh-keygen"):
         pytest.skip("dropbear or openssh-client is not installed")
@@ -108,7 +109,10 @@ def ssh(repository: Path, tmp_path: Path) -> Iterator[tuple[int, Path]]:
     (home / ".ssh").mkdir(parents=True, mode=0o700)
     keys.mkdir()
     home.chmod(0o700)
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / "id"], check=True)
+    # It wants its user to have an account, as there is one inside.
+    made = pinfold(*ISOLATED, "--rw", keys, "--",
+                   f"ssh-keygen -q -t ed25519 -N '' -f {keys}/id")
+    assert made.returncode == 0, made.stderr
     shutil.copy(keys / "id.pub", home / ".ssh/authorized_keys")
     (home / ".ssh/authorized_keys").chmod(0o600)
     (home / "passwd").write_text(f"git:x:1000:1000::{home}:/bin/sh\n")
