@@ -195,6 +195,13 @@ def test_programs_find_the_way_out_by_themselves(pinfold, tmp_path, command):
         assert "hello, sandbox" not in pinfold(*ISOLATED, "--", line).stdout
 
 
+def test_a_refused_tunnel_tells_programs_what_would_allow_it(pinfold):
+    fetch = "import urllib.request as u; u.urlopen(\"https://evil.example/\")"
+    done = pinfold(*ISOLATED, "--net", "allow=example.org", "--", f"/usr/bin/python3 -c '{fetch}'")
+    assert "403 Forbidden: " in done.stderr
+    assert "--net allow=evil.example would allow it" in done.stderr
+
+
 def test_the_loopback_of_the_sandbox_is_reached_without_the_proxy(pinfold):
     script = ("/usr/bin/python3 -c 'import socket\n"
               "s = socket.create_server((\"127.0.0.1\", 4000)); print(\"up\", flush=True)\n"
