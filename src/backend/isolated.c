@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "backend/directory.h"
+#include "backend/quota.h"
+#include "backend/verdict.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -20,6 +22,7 @@
 #include "tree/beneath.h"
 #include "tree/file.h"
 #include "tree/place.h"
+#include "tree/usage.h"
 
 struct isolated {
     struct pf_directory dir; /* first: the operations of directory.h take it for the state */
@@ -32,6 +35,8 @@ struct isolated {
     struct pinfold_limits limits;
     struct pf_jail *jail;
     struct pf_egress *egress; /* the way out, with PINFOLD_NET_ALLOW */
+    struct pf_quota quota;
+    struct pf_verdict verdict;
 };
 
 /* All that a command has of an environment, before what was asked for. */
@@ -107,6 +112,19 @@ static int make_root(struct isolated *isolated, struct pinfold_error *err)
     return 0;
 }
 
+static int begin_limits(struct isolated *isolated, struct pinfold_error *err)
+{
+    int r = pf_quota_init(&isolated->quota, isolated->dir.root->fd,
+                          isolated->limits.workspace_bytes, err);
+
+    if (r < 0)
+        return r;
+    pf_verdict_init(&isolated->verdict, isolated->jail, &isolated->limits);
+    isolated->quota.launcher = isolated->dir.launcher;
+    pf_quota_hold(&isolated->quota, isolated->verdict.holders);
+    return 0;
+}
+
 static int open_jail(struct isolated *isolated, struct pinfold_error *err)
 {
     struct pf_directory *dir = &isolated->dir;
@@ -126,7 +144,7 @@ static int open_jail(struct isolated *isolated, struct pinfold_error *err)
         r = open_egress(isolated, err);
     if (r == 0)
         r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &dir->launcher, err);
-    return r;
+    return r == 0 ? begin_limits(isolated, err) : r;
 }
 
 static void remove_own_root(struct isolated *isolated)
@@ -147,6 +165,7 @@ static int isolated_close(void *state, struct pinfold_error *err)
     struct isolated *isolated = state;
 
     (void)err;
+    pf_quota_done(&isolated->quota);
     pf_directory_close(&isolated->dir);
     pf_egress_stop(TAKE(isolated->egress));
     pf_jail_close(TAKE(isolated->jail));
@@ -194,6 +213,28 @@ static void isolated_free(void *state)
 
 /* ---- commands ---- */
 
+/* A result that says what the limits had to do with it. */
+static int run_limited(struct isolated *isolated, struct pf_run_request *request,
+                       struct pinfold_execute_result *ret, struct pinfold_error *err)
+{
+    int r = pf_quota_admit(&isolated->quota, 0, err), noted;
+    enum pinfold_limit stopped;
+    uint64_t kills;
+
+    if (r < 0)
+        return pf_wrap(err, r, "run a command");
+    kills = pf_verdict_begin(&isolated->verdict);
+    pf_quota_attach(&isolated->quota, request);
+    r = pf_run(isolated->dir.launcher, request, ret, err);
+    if (r < 0 && r != -PINFOLD_ECANCELLED)
+        return r;
+    stopped = pf_quota_detach(&isolated->quota, request, ret->background > 0);
+    noted = pf_verdict_end(&isolated->verdict, kills, stopped, ret, r < 0 ? NULL : err);
+    if (noted < 0 && r == 0)
+        pinfold_execute_result_done(ret);
+    return r < 0 ? r : noted;
+}
+
 static int isolated_execute(void *state, const struct pinfold_execute_options *options,
                             struct pinfold_execute_result *ret_result,
                             struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -232,7 +273,51 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
     if (r < 0)
         return r;
     request.cwd_path = pwd + strlen("PWD=");
-    return pf_run(isolated->dir.launcher, &request, ret_result, err);
+    return run_limited(isolated, &request, ret_result, err);
+}
+
+/* ---- what adds to the workspace from outside ---- */
+
+static int isolated_write_file(void *state, const char *path, const void *data, size_t len,
+                               bool exclusive, struct pinfold_cancel *cancel,
+                               struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    int r = pf_quota_admit(&isolated->quota, len + PF_USAGE_PER_ENTRY, err);
+
+    return r < 0 ? pf_wrap(err, r, "write %s", PF_QUOTE(path))
+                 : pf_directory_write_file(state, path, data, len, exclusive, cancel, err);
+}
+
+static int isolated_upload_files(void *state, const struct pinfold_upload *files, size_t count,
+                                 bool overwrite, struct pinfold_transfer_results *ret_results,
+                                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    uint64_t bytes = 0;
+    int r;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += files[i].len + PF_USAGE_PER_ENTRY;
+    r = pf_quota_admit(&isolated->quota, bytes, err);
+    return r < 0 ? pf_wrap(err, r, "upload files")
+                 : pf_directory_upload_files(state, files, count, overwrite, ret_results, cancel,
+                                             err);
+}
+
+static int isolated_seed_workspace(void *state, const struct pinfold_seed_request *request,
+                                   struct pinfold_seed_result *ret_result,
+                                   struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    int r = pf_directory_seed_workspace(state, request, ret_result, cancel, err);
+
+    if (r < 0 || request->plan)
+        return r;
+    r = pf_quota_seeded(&isolated->quota, err);
+    if (r < 0)
+        pinfold_seed_result_done(ret_result);
+    return r < 0 ? pf_wrap(err, r, "seed") : 0;
 }
 
 static const struct pinfold_backend_ops isolated_ops = {
@@ -242,13 +327,13 @@ static const struct pinfold_backend_ops isolated_ops = {
     .close = isolated_close,
     .stop_commands = pf_directory_stop_commands,
     .read_file = pf_directory_read_file,
-    .write_file = pf_directory_write_file,
+    .write_file = isolated_write_file,
     .list_dir = pf_directory_list_dir,
     .remove_file = pf_directory_remove_file,
     .move_file = pf_directory_move_file,
-    .seed_workspace = pf_directory_seed_workspace,
+    .seed_workspace = isolated_seed_workspace,
     .sync_artifacts = pf_directory_sync_artifacts,
-    .upload_files = pf_directory_upload_files,
+    .upload_files = isolated_upload_files,
     .download_files = pf_directory_download_files,
     .execute = isolated_execute,
     .workspace_root = isolated_workspace_root,
