@@ -86,6 +86,11 @@ struct pinfold_upload {
     const char *host_path; /* a regular file; a directory is an error */
 };
 
+/* The largest file that the backends of this library read into memory (read_file, and
+ * download_files without a host_path); a larger one is EFBIG. An agent makes a sparse file of any
+ * size for nothing, and must not fill the memory of whoever reads it. */
+#define PINFOLD_READ_MAX_BYTES ((size_t)256 * 1024 * 1024)
+
 /* One file to fetch: to a host file, or into memory when host_path is NULL. */
 struct pinfold_download {
     const char *path;

@@ -346,7 +346,9 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
         return false;
     }
     if (!flag) {
-        *ret_status = pf_usage_error(command, "%s: no such option", written);
+        /* For an option that takes no value and was given one getopt tells which it is. */
+        *ret_status = pf_usage_error(command, "%s: %s", written,
+                                     optopt >= 256 ? "takes no value" : "no such option");
         return false;
     }
     if (!flag->apply) {
