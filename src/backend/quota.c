@@ -60,6 +60,7 @@ int pf_quota_init(struct pf_quota *quota, int root_fd, uint64_t workspace_bytes,
     pthread_condattr_destroy(&attr);
     if (workspace_bytes == PINFOLD_UNLIMITED)
         return 0;
+    quota->looked_at = pf_clock_now();
     r = set_reserve(quota);
     return r < 0 ? pf_fail_os(err, -r, "ask how much space the workspace has") : 0;
 }
@@ -78,6 +79,12 @@ static bool is_off(const struct pf_quota *quota)
 }
 
 /* ---- looking ---- */
+
+/* A limit that somebody has set is worth more looks than space that hardly ever runs out. */
+static int64_t look_ns(const struct pf_quota *quota)
+{
+    return quota->over || quota->limit_bytes != PINFOLD_UNLIMITED ? CLOSE_LOOK_NS : LOOK_NS;
+}
 
 /* Add up what is there, unless that was done too recently for what it costs. Enough is well above
  * the limit: how far it is over counts too. */
@@ -131,7 +138,7 @@ static void *watch(void *arg)
             quota->kills++;
             pf_launcher_kill(quota->launcher);
         }
-        until = pf_clock_deadline(quota->over ? CLOSE_LOOK_NS : LOOK_NS);
+        until = pf_clock_deadline(look_ns(quota));
         pthread_cond_timedwait(&quota->wake, &quota->lock,
                                &(struct timespec){ .tv_sec = until / PF_NS_PER_SEC,
                                                    .tv_nsec = until % PF_NS_PER_SEC });
@@ -181,7 +188,7 @@ void pf_quota_attach(struct pf_quota *quota, struct pf_run_request *request)
 {
     if (is_off(quota))
         return;
-    request->slow_ns = quota->over ? 0 : LOOK_NS;
+    request->slow_ns = quota->over ? 0 : look_ns(quota);
     request->on_slow = start_watching;
     request->on_slow_ctx = quota;
     request->kills = &quota->kills;
@@ -198,7 +205,7 @@ enum pinfold_limit pf_quota_detach(struct pf_quota *quota, const struct pf_run_r
     if (quota->kills != request->kills_before)
         return (enum pinfold_limit)quota->killed_for;
     /* Many short commands are looked after like a long one. */
-    if (quota->over || pf_clock_now() - quota->looked_at >= LOOK_NS) {
+    if (quota->over || pf_clock_now() - quota->looked_at >= look_ns(quota)) {
         pthread_mutex_lock(&quota->lock);
         look(quota);
         pthread_mutex_unlock(&quota->lock);

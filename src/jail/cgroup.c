@@ -68,41 +68,49 @@ static void sweep(const char *parent)
         closedir(dir);
 }
 
-/* Whether a controller is in a list such as "cpu,cpuacct". */
-static bool has_controller(const char *list, const char *controller)
+/* Whether a controller is in a list such as "cpu,cpuacct", that ends at end. */
+static bool has_controller(const char *list, const char *end, const char *controller)
 {
     size_t len = strlen(controller);
 
-    for (const char *at = list;; at++) {
-        const char *end = strchrnul(at, ',');
-        if ((size_t)(end - at) == len && memcmp(at, controller, len) == 0)
+    while (true) {
+        const char *comma = memchr(list, ',', (size_t)(end - list));
+        const char *stop = comma ? comma : end;
+        if ((size_t)(stop - list) == len && memcmp(list, controller, len) == 0)
             return true;
-        if (*end == '\0')
+        if (!comma)
             return false;
-        at = end;
+        list = comma + 1;
     }
 }
 
-/* Where this process is in the hierarchy of a controller, "" being version 2. */
-static bool own_group(const struct pf_cgroup_place *place, const char *controller, char *ret_path,
-                      size_t size)
-{
-    char line[PATH_MAX];
-    bool found = false;
-    FILE *file = fopen(place->self, "re");
+/* What a process knows of its groups, read once. */
+struct self {
+    const struct pf_cgroup_place *place;
+    char text[8192]; /* as /proc/self/cgroup: lines "number:controllers:path" */
+};
 
-    while (file && !found && fgets(line, sizeof(line), file)) {
-        char *name = strchr(line, ':'), *path = name ? strchr(name + 1, ':') : NULL;
-        if (!path)
-            continue;
-        *path++ = '\0';
-        path[strcspn(path, "\n")] = '\0';
-        found = has_controller(name + 1, controller) &&
-                snprintf(ret_path, size, "%s/%s%s", place->root, controller, path) < (int)size;
+static void read_self(const struct pf_cgroup_place *place, struct self *self)
+{
+    _cleanup_close_ int fd = open(place->self, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, self->text, sizeof(self->text) - 1);
+
+    self->place = place;
+    self->text[len < 0 ? 0 : len] = '\0';
+}
+
+/* Where this process is in the hierarchy of a controller, "" being version 2. */
+static bool own_group(const struct self *self, const char *controller, char *ret_path, size_t size)
+{
+    for (const char *line = self->text; *line;) {
+        const char *end = strchrnul(line, '\n'), *list = strchr(line, ':'), *path;
+        path = list && list < end ? strchr(list + 1, ':') : NULL;
+        if (path && path < end && has_controller(list + 1, path, controller))
+            return snprintf(ret_path, size, "%s/%s%.*s", self->place->root, controller,
+                            (int)(end - path - 1), path + 1) < (int)size;
+        line = *end ? end + 1 : end;
     }
-    if (file)
-        fclose(file);
-    return found;
+    return false;
 }
 
 static char *make(const char *parent)
@@ -120,11 +128,11 @@ static char *make(const char *parent)
     return path;
 }
 
-static char *make_old(const struct pf_cgroup_place *place, const char *controller)
+static char *make_old(const struct self *self, const char *controller)
 {
     char parent[PATH_MAX];
 
-    return own_group(place, controller, parent, sizeof(parent)) ? make(parent) : NULL;
+    return own_group(self, controller, parent, sizeof(parent)) ? make(parent) : NULL;
 }
 
 /* Keep a group that limits, and remove one that does not. */
@@ -152,16 +160,15 @@ static uint64_t quota_us(double cpus)
 }
 
 /* Version 1: each controller has a hierarchy of its own. */
-static void make_old_groups(const struct pf_cgroup_place *place,
-                            const struct pinfold_limits *limits, struct pf_cgroup *cgroup)
+static void make_old_groups(const struct self *self, const struct pinfold_limits *limits,
+                            struct pf_cgroup *cgroup)
 {
-    char *dir = make_old(place, "pids");
+    const struct pf_cgroup_place *place = self->place;
+    char *dir = make_old(self, "pids");
 
     cgroup->limits_processes =
             keep(cgroup, dir, dir && put_number(place, dir, "pids.max", limits->processes));
-    if (cgroup->limits_processes)
-        cgroup->process_events = open_in(dir, "pids.events", O_RDONLY);
-    dir = make_old(place, "memory");
+    dir = make_old(self, "memory");
     cgroup->limits_memory =
             keep(cgroup, dir,
                  dir && put_number(place, dir, "memory.limit_in_bytes", limits->memory_bytes));
@@ -172,7 +179,7 @@ static void make_old_groups(const struct pf_cgroup_place *place,
         cgroup->memory_peak = open_in(dir, "memory.max_usage_in_bytes", O_RDONLY);
     }
     if (limits->cpus > 0) {
-        dir = make_old(place, "cpu");
+        dir = make_old(self, "cpu");
         cgroup->limits_cpu =
                 keep(cgroup, dir,
                      dir && put_number(place, dir, "cpu.cfs_period_us", CPU_PERIOD_US) &&
@@ -184,13 +191,14 @@ static void make_old_groups(const struct pf_cgroup_place *place,
 
 /* Version 2: the groups of our parent are siblings of our own, which has us in it and so cannot
  * have children with controllers. A controller is there when its file is. */
-static void make_new_group(const struct pf_cgroup_place *place, const struct pinfold_limits *limits,
+static void make_new_group(const struct self *self, const struct pinfold_limits *limits,
                            struct pf_cgroup *cgroup)
 {
+    const struct pf_cgroup_place *place = self->place;
     char parent[PATH_MAX], text[64], *slash, *dir;
 
     snprintf(parent, sizeof(parent), "%s/cgroup.controllers", place->root);
-    if (access(parent, F_OK) < 0 || !own_group(place, "", parent, sizeof(parent)))
+    if (access(parent, F_OK) < 0 || !own_group(self, "", parent, sizeof(parent)))
         return;
     slash = strrchr(parent, '/');
     *slash = '\0';
@@ -211,18 +219,18 @@ static void make_new_group(const struct pf_cgroup_place *place, const struct pin
     cgroup->holder = PINFOLD_HOLDER_CGROUP2;
     cgroup->memory_events = open_in(dir, "memory.events", O_RDONLY);
     cgroup->memory_peak = open_in(dir, "memory.peak", O_RDONLY);
-    cgroup->process_events = open_in(dir, "pids.events", O_RDONLY);
 }
 
 void pf_cgroup_make(const struct pf_cgroup_place *place, const struct pinfold_limits *limits,
                     struct pf_cgroup *ret)
 {
+    struct self self;
+
     *ret = (struct pf_cgroup)PF_CGROUP_INIT;
-    if (!place)
-        place = &machine;
-    make_new_group(place, limits, ret);
+    read_self(place ? place : &machine, &self);
+    make_new_group(&self, limits, ret);
     if (ret->holder == PINFOLD_HOLDER_NONE)
-        make_old_groups(place, limits, ret);
+        make_old_groups(&self, limits, ret);
 }
 
 int pf_cgroup_enter(const struct pf_cgroup *cgroup, pid_t pid)
@@ -256,18 +264,27 @@ static uint64_t read_count(int fd, const char *word)
     return 0;
 }
 
+/* Asked for seldom: not worth a descriptor that stays. The group of processes is the first. */
+static uint64_t count_refused(const struct pf_cgroup *cgroup)
+{
+    _cleanup_close_ int fd =
+            cgroup->limits_processes ? open_in(cgroup->dirs[0], "pids.events", O_RDONLY) : -1;
+
+    return read_count(fd, "max");
+}
+
 void pf_cgroup_count(const struct pf_cgroup *cgroup, bool forks, struct pf_cgroup_counts *ret)
 {
     *ret = (struct pf_cgroup_counts){
         .memory_kills = read_count(cgroup->memory_events, "oom_kill"),
-        .refused_forks = forks ? read_count(cgroup->process_events, "max") : 0,
+        .refused_forks = forks ? count_refused(cgroup) : 0,
         .peak_bytes = read_count(cgroup->memory_peak, ""),
     };
 }
 
 void pf_cgroup_done(struct pf_cgroup *cgroup)
 {
-    int fds[] = { cgroup->memory_events, cgroup->memory_peak, cgroup->process_events };
+    int fds[] = { cgroup->memory_events, cgroup->memory_peak };
 
     for (size_t i = 0; i < PF_COUNT(fds); i++)
         if (fds[i] >= 0)

@@ -18,7 +18,7 @@ struct pf_cgroup {
     char *dirs[PF_CGROUP_MAX];  /* made by us; NULL when there is none */
     enum pinfold_holder holder; /* CGROUP1, CGROUP2 or NONE */
     bool limits_processes, limits_memory, limits_cpu;
-    int memory_events, memory_peak, process_events; /* files that count; -1: there is none */
+    int memory_events, memory_peak; /* files that count; -1: there is none */
 };
 
 /* What has been counted since the groups were made; 0 where nothing counts. */
@@ -50,9 +50,9 @@ void pf_cgroup_count(const struct pf_cgroup *cgroup, bool forks, struct pf_cgrou
  * would be 0; PF_CGROUP_INIT is. */
 void pf_cgroup_done(struct pf_cgroup *cgroup);
 
-#define PF_CGROUP_INIT                                                \
-    {                                                                 \
-        .memory_events = -1, .memory_peak = -1, .process_events = -1, \
+#define PF_CGROUP_INIT                          \
+    {                                           \
+        .memory_events = -1, .memory_peak = -1, \
     }
 
 #endif
