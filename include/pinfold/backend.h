@@ -309,6 +309,10 @@ struct pinfold_isolated_options {
     const char *const *net_allow; /* "name", "*.name", "name:port", "address", "address:port" */
     struct pinfold_limits limits;
     bool workspace_read_only; /* commands cannot write to the workspace */
+    /* PINFOLD_SEED_OVERLAY: a seed is not copied but shown below what is changed. workspace_root
+     * then is empty at the start, and holds in the end what was changed, in changes/. Where it
+     * cannot be done the seed is copied, and the result says why. */
+    enum pinfold_seed_mode seed_mode;
 };
 
 #define PINFOLD_ISOLATED_OPTIONS_INIT                   \

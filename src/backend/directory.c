@@ -238,7 +238,8 @@ int pf_directory_sync_artifacts(void *state, const struct pinfold_sync_request *
     struct pf_directory *dir = state;
     int r = pf_directory_get_root(dir, &root, cancel, err);
 
-    return r < 0 ? r : pf_local_sync(root->fd, dir->real_root, request, ret_result, cancel, err);
+    return r < 0 ? r
+                 : pf_local_sync(root->fd, NULL, dir->real_root, request, ret_result, cancel, err);
 }
 
 /* ---- commands ---- */

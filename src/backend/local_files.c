@@ -231,7 +231,8 @@ static int open_dest(const struct pinfold_sync_request *request, int *ret_fd,
     return *ret_fd;
 }
 
-int pf_local_sync(int root_fd, const char *root_name, const struct pinfold_sync_request *request,
+int pf_local_sync(int root_fd, const struct pf_local_overlay *overlay, const char *root_name,
+                  const struct pinfold_sync_request *request,
                   struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                   struct pinfold_error *err)
 {
@@ -244,6 +245,8 @@ int pf_local_sync(int root_fd, const char *root_name, const struct pinfold_sync_
         .src_name = root_name,
         .dst_name = request->dest,
         .skip_identical = true,
+        .src_place = overlay ? &overlay->host_fd : NULL,
+        .upper = overlay && overlay->upper,
         .plan = request->plan,
         .on_progress = request->on_progress,
         .on_progress_ctx = request->on_progress_ctx,

@@ -2,6 +2,7 @@
 #include "backend/quota.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -50,7 +51,9 @@ int pf_quota_init(struct pf_quota *quota, int root_fd, uint64_t workspace_bytes,
     int r;
 
     memset(quota, 0, sizeof(*quota));
-    quota->root_fd = root_fd;
+    quota->root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
+    if (quota->root_fd < 0)
+        return pf_fail_os(err, errno, "keep hold of the workspace");
     quota->limit_bytes = workspace_bytes ? workspace_bytes : PINFOLD_UNLIMITED;
     quota->owner = getpid();
     pthread_mutex_init(&quota->lock, NULL);
@@ -75,7 +78,8 @@ void pf_quota_hold(const struct pf_quota *quota, enum pinfold_holder *holders)
 
 static bool is_off(const struct pf_quota *quota)
 {
-    return quota->limit_bytes == PINFOLD_UNLIMITED && quota->reserve_bytes == 0;
+    return quota->owner == 0 ||
+           (quota->limit_bytes == PINFOLD_UNLIMITED && quota->reserve_bytes == 0);
 }
 
 /* ---- looking ---- */
@@ -179,6 +183,7 @@ void pf_quota_done(struct pf_quota *quota)
         pthread_cond_destroy(&quota->wake);
         pthread_mutex_destroy(&quota->lock);
     }
+    close(quota->root_fd);
     memset(quota, 0, sizeof(*quota));
 }
 

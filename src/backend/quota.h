@@ -14,7 +14,7 @@
 #include "proc/run.h"
 
 struct pf_quota {
-    int root_fd; /* of the workspace; borrowed */
+    int root_fd; /* of the host's directory: with an overlay, of its layers */
     struct pf_launcher *launcher;
     uint64_t limit_bytes; /* PINFOLD_UNLIMITED: none */
     uint64_t reserve_bytes, reserve_inodes;

@@ -9,12 +9,8 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/extras.h"
 #include "cli/say.h"
-
-const struct pf_command *const pf_commands[] = {
-    &pf_command_run,     &pf_command_plan, &pf_command_doctor,
-    &pf_command_version, &pf_command_help, NULL,
-};
 
 const struct pf_command *pf_command_find(const char *name)
 {
@@ -56,6 +52,7 @@ int main(int argc, char **argv)
 {
     const struct pf_command *command;
     const char *name = argc > 1 ? argv[1] : "";
+    int status;
 
     if (!fill_standard_fds())
         return PF_EXIT_FAILED;
@@ -68,6 +65,8 @@ int main(int argc, char **argv)
     else if (strcmp(name, "--version") == 0)
         name = "version";
     command = pf_command_find(name);
+    if (!command && pf_hand_over(argv, &status))
+        return status;
     if (!command) {
         pf_say("%s: no such command; 'pinfold help' lists what there is", name);
         return PF_EXIT_FAILED;

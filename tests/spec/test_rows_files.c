@@ -115,8 +115,8 @@ static void row_046_readers_see_the_old_file_or_the_new_one(void **state)
     int r = 0;
 
     assert_non_null(text);
-    snprintf(reader.path, sizeof(reader.path), "%s", spec_at(s, "ws/f"));
     spec_start_plain(s);
+    snprintf(reader.path, sizeof(reader.path), "%s", spec_at(s, "ws/f"));
     memset(text, 'a', LETTERS);
     spec_put_bytes(s, "ws/f", text, LETTERS);
     assert_int_equal(pthread_create(&thread, NULL, read_again_and_again, &reader), 0);
@@ -553,6 +553,8 @@ static void row_055_a_root_that_was_deleted_is_an_error_until_it_is_there_again(
     struct pinfold_execute_options run = { .size = sizeof(run), .command = "echo on" };
 
     spec_start_plain(s);
+    if (s->seed.mode == PINFOLD_SEED_OVERLAY)
+        skip(); /* its root is in no directory of the host that could be deleted */
     assert_int_equal(rmdir(spec_at(s, "ws")), 0);
     for (int i = 0; i < 2; i++) {
         spec_refuses(s, PINFOLD_EOS,
