@@ -3,7 +3,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, Callable, Iterator
 
 import pytest
 
-from helpers import BUILD, STRANGER
+from helpers import STRANGER, copy_programs
 
 PYTHON = "/usr/bin/python3"
 IS_ROOT = os.getuid() == 0
@@ -27,8 +26,7 @@ class Owner:
         self.uid, self.place = uid, place
         self.tmp = place / "tmp"
         self.tmp.mkdir()
-        for name in "pinfold", "pinfold-init":
-            shutil.copy(BUILD / name, place)
+        copy_programs(place)
         os.chown(self.tmp, uid, uid)
 
     def run(self, *args: Any, before: list[str] | None = None) -> subprocess.CompletedProcess:
