@@ -201,7 +201,7 @@ def test_a_workspace_that_grows_too_large_stops_the_command(owner):
     assert (result["exit_code"], result["limit"]) == (137, "workspace")
     assert "[stopped: the workspace reached its size limit of 20 MiB]" in result["output"]
     assert "the call was stopped" not in result["output"]
-    many = owner.execute("--workspace-size", "20M", "--", PYTHON, "-c",
+    many = owner.execute("--workspace-size", "4M", "--", PYTHON, "-c",
                          "import os\nn = 0\nwhile True:\n    os.symlink('x', str(n)); n += 1")
     assert many["limit"] == "workspace"
 
