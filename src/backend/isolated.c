@@ -269,6 +269,7 @@ static void isolated_free(void *state)
 {
     struct isolated *isolated = state;
 
+    pf_quota_done(&isolated->quota);
     pf_egress_stop(isolated->egress);
     pf_jail_close(isolated->jail);
     pf_layers_done(&isolated->layers, false);
@@ -407,9 +408,9 @@ static int run_limited(struct isolated *isolated, struct pf_run_request *request
     kills = pf_verdict_begin(&isolated->verdict);
     pf_quota_attach(&isolated->quota, request);
     r = pf_run(isolated->dir.launcher, request, ret, err);
+    stopped = pf_quota_detach(&isolated->quota, request, ret->background > 0);
     if (r < 0 && r != -PINFOLD_ECANCELLED)
         return r;
-    stopped = pf_quota_detach(&isolated->quota, request, ret->background > 0);
     noted = pf_verdict_end(&isolated->verdict, kills, stopped, ret, r < 0 ? NULL : err);
     if (noted < 0 && r == 0)
         pinfold_execute_result_done(ret);

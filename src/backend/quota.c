@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "proc/launcher.h"
 #include "tree/usage.h"
 
 #define RESERVE_BYTES (1ULL << 30)
@@ -130,6 +131,17 @@ static bool look(struct pf_quota *quota)
     return false;
 }
 
+/* Under the lock. Sleep while nothing runs that could write; what wakes us is a command that runs
+ * for long, or leaves something running. That finds us awake only if we shall still see it run:
+ * first we are asleep, then we look whether we may be. */
+static void sleep_while_idle(struct pf_quota *quota)
+{
+    quota->awake = false;
+    while (!quota->stopping && quota->running == 0 && pf_launcher_count(quota->launcher) == 0)
+        pthread_cond_wait(&quota->wake, &quota->lock);
+    quota->awake = true;
+}
+
 static void *watch(void *arg)
 {
     struct pf_quota *quota = arg;
@@ -137,6 +149,7 @@ static void *watch(void *arg)
     pthread_mutex_lock(&quota->lock);
     while (!quota->stopping) {
         int64_t until;
+        sleep_while_idle(quota);
         if (look(quota)) {
             quota->killed_for = quota->over;
             quota->kills++;
@@ -151,13 +164,15 @@ static void *watch(void *arg)
     return NULL;
 }
 
-/* A command that runs for long makes it worth a thread, which then stays. Without one there is
- * still the look at the end of each command. */
+/* A command that runs for long makes it worth a thread, which then stays. While it does not look
+ * there is still the look at the end of each command. */
 static void start_watching(void *ctx)
 {
     struct pf_quota *quota = ctx;
     sigset_t all, before;
 
+    if (quota->awake) /* perhaps adding up, which takes time and the lock */
+        return;
     pthread_mutex_lock(&quota->lock);
     if (!quota->watching && !quota->stopping) {
         /* The owner's signals are for the owner's threads. */
@@ -166,6 +181,7 @@ static void start_watching(void *ctx)
         quota->watching = pthread_create(&quota->thread, NULL, watch, quota) == 0;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
+    pthread_cond_broadcast(&quota->wake);
     pthread_mutex_unlock(&quota->lock);
 }
 
@@ -193,6 +209,7 @@ void pf_quota_attach(struct pf_quota *quota, struct pf_run_request *request)
 {
     if (is_off(quota))
         return;
+    quota->running++;
     request->slow_ns = quota->over ? 0 : look_ns(quota);
     request->on_slow = start_watching;
     request->on_slow_ctx = quota;
@@ -205,11 +222,14 @@ enum pinfold_limit pf_quota_detach(struct pf_quota *quota, const struct pf_run_r
 {
     if (!request->kills)
         return PINFOLD_LIMIT_NONE;
+    quota->running--;
     if (lingers)
         start_watching(quota);
     if (quota->kills != request->kills_before)
         return (enum pinfold_limit)quota->killed_for;
     /* Many short commands are looked after like a long one. */
+    if (quota->awake)
+        return PINFOLD_LIMIT_NONE;
     if (quota->over || pf_clock_now() - quota->looked_at >= look_ns(quota)) {
         pthread_mutex_lock(&quota->lock);
         look(quota);

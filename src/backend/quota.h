@@ -28,9 +28,11 @@ struct pf_quota {
     uint64_t free_bytes, free_inodes;
     int64_t next_sum; /* when adding up is not too soon */
 
-    _Atomic int over;       /* enum pinfold_limit that was exceeded when last looked at */
-    _Atomic int killed_for; /* likewise, when everything was last killed */
-    _Atomic unsigned kills; /* how often that was */
+    atomic_bool awake;        /* the thread looks */
+    _Atomic unsigned running; /* commands */
+    _Atomic int over;         /* enum pinfold_limit that was exceeded when last looked at */
+    _Atomic int killed_for;   /* likewise, when everything was last killed */
+    _Atomic unsigned kills;   /* how often that was */
     _Atomic int64_t looked_at;
 };
 

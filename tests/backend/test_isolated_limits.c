@@ -113,7 +113,7 @@ static void a_bomb_in_the_background_is_told_by_the_next_command(void **state)
     open_with(f, (struct pinfold_limits){ .memory_bytes = 100 << 20 });
     run(f, "(while ! test -e go; do sleep 0.01; done; " BOMB "; echo > over) >/dev/null 2>&1 &");
     if (!counts_memory(f))
-        skip(); /* a process that got no memory tells only who started it */
+        return; /* a process that got no memory tells only who started it */
     assert_int_equal(f->result.limits_hit, 0);
     assert_int_equal(pinfold_sandbox_write_file(f->sandbox, "go", "", 0, NULL, &f->err), 0);
     snprintf(path, sizeof(path), "%s/over", f->dir);

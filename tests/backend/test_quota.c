@@ -17,6 +17,7 @@
 
 #include "backend/quota.h"
 #include "base/clock.h"
+#include "proc/launcher.h"
 #include "tempdir.h"
 #include "tree/usage.h"
 
@@ -224,21 +225,38 @@ static void what_grows_beyond_the_limit_is_killed(void **state)
     write_mib(f, "a", 3);
     assert_true(comes_to_kill(f));
     assert_int_equal(pf_quota_detach(&f->quota, &request, false), PINFOLD_LIMIT_WORKSPACE);
+    for (int tries = 0; tries < 1000 && f->quota.awake; tries++)
+        usleep(10000);
+    assert_false(f->quota.awake); /* nothing runs any more */
     pf_quota_attach(&f->quota, &request);
     assert_int_equal(request.slow_ns, 0); /* looked after from the start */
     assert_int_equal(pf_quota_detach(&f->quota, &request, false), PINFOLD_LIMIT_NONE);
 }
 
-static void what_runs_on_is_looked_after(void **state)
+static void what_runs_on_is_looked_after_and_killed(void **state)
 {
-    struct pf_run_request request = { 0 };
+    static const char *const none[] = { NULL };
+    const char *command = "sleep 1000 >/dev/null 2>&1 &";
+    struct pf_run_request request = { .command = command,
+                                      .command_len = strlen(command),
+                                      .envp = none,
+                                      .timeout_ns = PF_NEVER,
+                                      .cwd_fd = -1,
+                                      .cwd_path = "/" };
+    struct pinfold_execute_result result;
     struct fixture *f = *state;
 
     begin(f, 2 * MIB);
     pf_quota_attach(&f->quota, &request);
+    assert_int_equal(pf_run(f->launcher, &request, &result, NULL), 0);
+    assert_int_equal(result.background, 1);
+    pinfold_execute_result_done(&result);
     assert_int_equal(pf_quota_detach(&f->quota, &request, true), PINFOLD_LIMIT_NONE);
     write_mib(f, "a", 3);
     assert_true(comes_to_kill(f));
+    for (int tries = 0; tries < 1000 && pf_launcher_count(f->launcher) > 0; tries++)
+        usleep(10000);
+    assert_int_equal(pf_launcher_count(f->launcher), 0);
 }
 
 static void a_fork_does_not_wait_for_the_thread(void **state)
@@ -275,7 +293,7 @@ int main(void)
         IN_DIR(commands_start_a_little_beyond_the_limit),
         IN_DIR(a_seed_that_is_too_large_is_an_error),
         IN_DIR(what_grows_beyond_the_limit_is_killed),
-        IN_DIR(what_runs_on_is_looked_after),
+        IN_DIR(what_runs_on_is_looked_after_and_killed),
         IN_DIR(a_fork_does_not_wait_for_the_thread),
     };
 
