@@ -16,7 +16,7 @@ _pinfold_inner() {
     for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --) echo $((i + 1)) && return ;;
-        --backend | --seed | --exclude | --include | --timeout | --max-output | --env | \
+        --backend | --seed | --seed-mode | --exclude | --include | --timeout | --max-output | --env | \
             --workspace | --audit | --net | --ro | --rw | --memory | --processes)
             # The value follows, after a "=" that bash splits off.
             [[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
@@ -61,6 +61,7 @@ _pinfold() {
         mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --audit) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "local isolated" -- "$current") ;;
+    --seed-mode) mapfile -t COMPREPLY < <(compgen -W "copy overlay" -- "$current") ;;
     --net) mapfile -t COMPREPLY < <(compgen -W "none host allow=" -- "$current") ;;
     --env) mapfile -t COMPREPLY < <(compgen -v -S = -- "$current") ;;
     --exclude | --include | --timeout | --max-output | --memory | --processes) ;;
