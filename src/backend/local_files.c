@@ -102,7 +102,7 @@ static int download_one(int root_fd, const struct pinfold_download *file, bool e
     uint64_t bytes;
 
     if (!file->host_path)
-        return pf_file_read(root_fd, file->path, PF_BUF_UNLIMITED, content, cancel, err);
+        return pf_file_read(root_fd, file->path, PINFOLD_READ_MAX_BYTES, content, cancel, err);
     dir_fd = open_host_parent(file->host_path, true, &path, &name, err);
     if (dir_fd < 0)
         return dir_fd;

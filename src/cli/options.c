@@ -72,6 +72,7 @@ static const char *apply_audit(struct pf_options *options, const char *value)
     if (!*value)
         return "an empty name; give a file";
     options->audit = value;
+    options->takes_extras = true;
     return NULL;
 }
 
@@ -172,12 +173,13 @@ static const char *apply_net(struct pf_options *options, const char *value)
 
     if (strncmp(value, allow, strlen(allow)) == 0 && value[strlen(allow)]) {
         append(options->net_allow, value + strlen(allow));
+        options->takes_extras = true; /* the proxy */
         return NULL;
     }
     options->host_net = strcmp(value, "host") == 0;
     return options->host_net || strcmp(value, "none") == 0
                    ? NULL
-                   : "none of: none, host, allow=NAME[:PORT]";
+                   : "none of: none, host, allow=NAME[:PORT],...";
 }
 
 static const char *add_directory(const char **list, const char *value)
@@ -201,7 +203,7 @@ static const char *apply_rw(struct pf_options *options, const char *value)
 static const char *apply_json(struct pf_options *options, const char *value)
 {
     (void)value;
-    options->json = true;
+    options->json = options->takes_extras = true;
     return NULL;
 }
 
@@ -215,7 +217,7 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 static const struct flag flags[] = {
     { "backend", "NAME", "local: the host itself, without isolation (default); or isolated",
       PF_FOR_RUN, 0, apply_backend },
-    { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT]; allow is repeatable",
+    { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT],...; repeatable",
       PF_FOR_RUN, 0, apply_net },
     { "ro", "DIR", "isolated: show a directory of the host, read-only; repeatable", PF_FOR_RUN, 0,
       apply_ro },
@@ -265,7 +267,7 @@ int pf_usage_error(const struct pf_command *command, const char *format, ...)
     return PF_EXIT_FAILED;
 }
 
-void pf_options_show(const struct pf_command *command)
+static void show_options(const struct pf_command *command)
 {
     for (const struct flag *flag = flags; flag < flags + FLAG_COUNT; flag++) {
         char left[40];
@@ -276,6 +278,16 @@ void pf_options_show(const struct pf_command *command)
                  flag->argument ? flag->argument : "", flag->letter == 'q' ? ", -q" : "");
         printf("  --%-20s %s\n", left, flag->help);
     }
+}
+
+int pf_command_show(const struct pf_command *command)
+{
+    printf("usage: pinfold %s%s%s\n%s\n\noptions:\n", command->name, *command->usage ? " " : "",
+           command->usage, command->summary);
+    show_options(command);
+    if (command->help)
+        printf("\n%s\n", command->help);
+    return 0;
 }
 
 /* One allocation for all lists: none can be longer than argv. */
@@ -337,7 +349,9 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
         return false;
     }
     if (!flag) {
-        *ret_status = pf_usage_error(command, "%s: no such option", written);
+        /* For an option that takes no value and was given one getopt tells which it is. */
+        *ret_status = pf_usage_error(command, "%s: %s", written,
+                                     optopt >= 256 ? "takes no value" : "no such option");
         return false;
     }
     if (!flag->apply) {

@@ -22,7 +22,8 @@
 enum {
     PF_INIT_SOCKET = 3,
     PF_INIT_PLAN = 4,
-    PF_INIT_PROGRAM = 5, /* closed by its execution */
+    PF_INIT_OWNER = 5,   /* a pidfd: the socket alone does not tell, a fork may have a copy */
+    PF_INIT_PROGRAM = 6, /* closed by its execution */
 };
 
 enum pf_op_kind {
