@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client against a server on loopback that says what each test has written down, byte by byte.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "descriptors.h"
+#include "net/http.h"
+
+#define OK_REPLY "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Odd:  a b \r\n\r\nok"
+#define SILENCE ((const char *)1) /* say nothing, and wait for the client to go */
+
+struct server {
+    int listener, port;
+    pthread_t thread;
+    const char *replies[8]; /* to one request each; NULL: hang up */
+    bool close_after;       /* each reply */
+    /* What came, under the lock of being joined. */
+    char requests[8][4096];
+    unsigned request_count, connection_count;
+};
+
+struct fixture {
+    struct server server;
+    struct pf_http *http;
+    struct pf_http_response response;
+    struct pinfold_error err;
+    char url[64];
+    int descriptors;
+};
+
+/* Read one request: its head, and as much as content-length says. Returns false at the end. */
+static bool read_request(int fd, char *text, size_t size)
+{
+    size_t len = 0, want = 0;
+    char *body;
+    ssize_t n;
+
+    memset(text, 0, size);
+    while (want == 0 || len < want) {
+        n = read(fd, text + len, size - 1 - len);
+        if (n <= 0)
+            return false;
+        len += (size_t)n;
+        body = strstr(text, "\r\n\r\n");
+        if (want == 0 && body) {
+            const char *length = strcasestr(text, "\r\ncontent-length:");
+            want = (size_t)(body + 4 - text);
+            want += length && length < body ? strtoul(length + 17, NULL, 10) : 0;
+        }
+    }
+    return true;
+}
+
+static void serve(struct server *server, int fd)
+{
+    char byte;
+
+    while (server->request_count < 8) {
+        const char *reply;
+        unsigned number = server->request_count;
+
+        if (!read_request(fd, server->requests[number], sizeof(server->requests[number])))
+            return;
+        server->request_count++;
+        reply = server->replies[number];
+        if (!reply)
+            return;
+        if (reply == SILENCE) {
+            (void)!read(fd, &byte, 1);
+            return;
+        }
+        if (send(fd, reply, strlen(reply), MSG_NOSIGNAL) < 0 || server->close_after)
+            return;
+    }
+}
+
+static void *run_server(void *arg)
+{
+    struct server *server = arg;
+    int fd;
+
+    while ((fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        server->connection_count++;
+        serve(server, fd);
+        close(fd);
+    }
+    return NULL;
+}
+
+static void stop_server(struct server *server)
+{
+    if (server->listener < 0)
+        return;
+    shutdown(server->listener, SHUT_RDWR); /* wakes accept() */
+    pthread_join(server->thread, NULL);
+    close(server->listener);
+    server->listener = -1;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t len = sizeof(address);
+
+    assert_non_null(f);
+    assert_int_equal(pf_http_new(&f->http, &f->err), 0);
+    f->descriptors = count_descriptors();
+    f->server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(f->server.listener, (void *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(f->server.listener, 8), 0);
+    assert_int_equal(getsockname(f->server.listener, (void *)&address, &len), 0);
+    f->server.port = ntohs(address.sin_port);
+    snprintf(f->url, sizeof(f->url), "http://127.0.0.1:%d/path?q=secret", f->server.port);
+    pthread_create(&f->server.thread, NULL, run_server, &f->server);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    pf_http_response_done(&f->response);
+    pf_http_free(f->http); /* kept connections end, and the server's read with them */
+    stop_server(&f->server);
+    assert_int_equal(count_descriptors(), f->descriptors);
+    free(f);
+    return 0;
+}
+
+static struct pf_http_request get(struct fixture *f)
+{
+    return (struct pf_http_request){ .method = "GET",
+                                     .url = f->url,
+                                     .bypass_proxy = true,
+                                     .deadline = pf_clock_deadline(60 * PF_NS_PER_SEC),
+                                     .response_max = 1000 };
+}
+
+static int perform(struct fixture *f, const struct pf_http_request *request)
+{
+    pf_http_response_done(&f->response);
+    f->err = (struct pinfold_error)PINFOLD_ERROR_INIT;
+    return pf_http_perform(f->http, request, &f->response, NULL, &f->err);
+}
+
+static void a_request_is_sent_as_given_and_the_reply_taken(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+    const struct pf_header headers[] = { { "x-one", "1" }, { "Content-Type", "application/json" } };
+
+    f->server.replies[0] = OK_REPLY;
+    f->server.replies[1] = "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n"
+                           "3\r\nab\0\r\n1\r\nc\r\n0\r\n\r\n";
+    request.method = "PUT";
+    request.headers = headers;
+    request.header_count = 2;
+    request.body = "{\"a\":1}";
+    request.body_len = 7;
+    assert_int_equal(perform(f, &request), 0);
+    assert_int_equal(f->response.status, 200);
+    assert_string_equal(f->response.body.data, "ok");
+    assert_string_equal(pf_http_header(&f->response, "x-odd"), "a b");
+    assert_null(pf_http_header(&f->response, "x-none"));
+
+    f->server.replies[1] = "HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n"
+                           "3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n";
+    request = get(f);
+    assert_int_equal(perform(f, &request), 0);
+    assert_int_equal(f->response.status, 404);
+    assert_string_equal(f->response.body.data, "abcd");
+    pf_http_free(TAKE(f->http));
+    stop_server(&f->server);
+    assert_int_equal(f->server.connection_count, 1); /* it was kept */
+    assert_true(strncmp(f->server.requests[0], "PUT /path?q=secret HTTP/1.1\r\n", 28) == 0);
+    assert_non_null(strstr(f->server.requests[0], "\r\nx-one: 1\r\n"));
+    assert_non_null(strstr(f->server.requests[0], "\r\nContent-Type: application/json\r\n"));
+    assert_non_null(strstr(f->server.requests[0], "\r\nContent-Length: 7\r\n"));
+    assert_non_null(strstr(f->server.requests[0], "\r\n\r\n{\"a\":1}"));
+    assert_null(strcasestr(f->server.requests[0], "\r\nExpect:"));
+    assert_null(strcasestr(f->server.requests[0], "\r\nAccept:"));
+    assert_null(strcasestr(f->server.requests[1], "\r\nContent-"));
+}
+
+static void a_header_cannot_become_two(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+    const struct pf_header bad[] = { { "x", "a\r\nEvil: 1" }, { "x\ny", "a" }, { "x y", "a" } };
+
+    request.header_count = 1;
+    for (size_t i = 0; i < PF_COUNT(bad); i++) {
+        request.headers = &bad[i];
+        assert_int_equal(perform(f, &request), -PINFOLD_EVALUE);
+    }
+    stop_server(&f->server);
+    assert_int_equal(f->server.connection_count, 0);
+}
+
+static void what_cannot_be_reached_may_be_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    stop_server(&f->server);
+    assert_int_equal(perform(f, &request), -PINFOLD_EOS);
+    assert_int_equal(f->err.retryable, 1);
+    assert_int_equal(f->err.sys_errno, ECONNREFUSED);
+    assert_non_null(strstr(f->err.msg, "GET http://127.0.0.1:"));
+    assert_null(strstr(f->err.msg, "secret")); /* nothing of the query */
+}
+
+static void a_reply_that_is_cut_is_an_error(void **state)
+{
+    static const char *const cut[] = {
+        "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Le",
+        "nonsense\r\n\r\n",
+        NULL,
+    };
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    f->server.close_after = true;
+    for (size_t i = 0; i < PF_COUNT(cut); i++) {
+        f->server.replies[i] = cut[i];
+        if (perform(f, &request) == 0)
+            fail_msg("reply %zu counts as whole: %d \"%s\"", i, f->response.status,
+                     f->response.body.data);
+        if (f->err.retryable)
+            fail_msg("reply %zu: %s", i, f->err.msg);
+        assert_null(f->response.body.data);
+    }
+}
+
+static void a_reply_that_is_too_large_is_an_error(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    f->server.replies[0] = OK_REPLY;
+    request.response_max = 1;
+    assert_int_equal(perform(f, &request), -PINFOLD_EBACKEND);
+    assert_non_null(strstr(f->err.msg, "too large"));
+}
+
+static void silence_ends_at_the_deadline(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    f->server.replies[0] = SILENCE;
+    request.deadline = pf_clock_deadline(50 * PF_NS_PER_MS);
+    assert_int_equal(perform(f, &request), -PINFOLD_ETIMEOUT);
+    assert_int_equal(f->err.retryable, 0);
+    assert_true(pf_clock_now() >= request.deadline);
+}
+
+static void *fire_soon(void *cancel)
+{
+    poll(NULL, 0, 50);
+    pinfold_cancel_fire(cancel);
+    return NULL;
+}
+
+static void a_cancelled_request_ends_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+    struct pinfold_cancel *cancel;
+    pthread_t thread;
+
+    f->server.replies[0] = SILENCE;
+    assert_int_equal(pinfold_cancel_new(&cancel, &f->err), 0);
+    pthread_create(&thread, NULL, fire_soon, cancel);
+    assert_int_equal(pf_http_perform(f->http, &request, &f->response, cancel, &f->err),
+                     -PINFOLD_ECANCELLED);
+    pthread_join(thread, NULL);
+    /* And once fired, nothing is sent. */
+    assert_int_equal(pf_http_perform(f->http, &request, &f->response, cancel, &f->err),
+                     -PINFOLD_ECANCELLED);
+    pinfold_cancel_free(cancel);
+    pf_http_free(TAKE(f->http));
+    stop_server(&f->server);
+    assert_int_equal(f->server.request_count, 1);
+}
+
+/* A kept connection that dies when the next request is on it: libcurl would send that again. */
+static void what_must_not_be_sent_twice_is_not(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    f->server.replies[0] = OK_REPLY;
+    f->server.replies[1] = NULL;
+    f->server.replies[2] = OK_REPLY;
+    request.method = "POST";
+    request.body = "run";
+    request.body_len = 3;
+    request.once = true;
+    assert_int_equal(perform(f, &request), 0);
+    assert_int_equal(perform(f, &request), -PINFOLD_EOS);
+    assert_int_equal(f->err.retryable, 0);
+    pf_http_free(TAKE(f->http));
+    stop_server(&f->server);
+    assert_int_equal(f->server.request_count, 2);
+}
+
+static ssize_t give_letters(void *ctx, void *data, size_t len)
+{
+    size_t *left = ctx;
+    size_t n = *left < len ? *left : len;
+
+    n = n > 100 ? 100 : n;
+    memset(data, 'x', n);
+    *left -= n;
+    return (ssize_t)n;
+}
+
+static int count_bytes(void *ctx, const void *data, size_t len, struct pinfold_error *err)
+{
+    (void)data;
+    (void)err;
+    *(size_t *)ctx += len;
+    return 0;
+}
+
+static int refuse_bytes(void *ctx, const void *data, size_t len, struct pinfold_error *err)
+{
+    (void)ctx;
+    (void)data;
+    (void)len;
+    err->code = PINFOLD_EENCODING;
+    return -PINFOLD_EENCODING;
+}
+
+static void bodies_stream_both_ways(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+    size_t left = 1000, got = 0;
+
+    f->server.replies[0] = OK_REPLY;
+    f->server.replies[1] = "HTTP/1.1 500 Oops\r\nContent-Length: 3\r\n\r\nbad";
+    f->server.replies[2] = OK_REPLY;
+    request.method = "POST";
+    request.body_len = left;
+    request.read_body = give_letters;
+    request.read_ctx = &left;
+    request.on_body = count_bytes;
+    request.on_body_ctx = &got;
+    assert_int_equal(perform(f, &request), 0);
+    assert_int_equal(left, 0);
+    assert_int_equal(got, 2);
+    left = 1000;
+    assert_int_equal(perform(f, &request), 0);
+    assert_int_equal(f->response.status, 500);
+    assert_string_equal(f->response.body.data, "bad"); /* what went wrong is collected */
+    assert_int_equal(got, 2);
+    left = 1000;
+    request.on_body = refuse_bytes;
+    assert_int_equal(perform(f, &request), -PINFOLD_EENCODING);
+    assert_int_equal(f->err.code, PINFOLD_EENCODING);
+}
+
+static void only_http_is_spoken(void **state)
+{
+    static const char *const urls[] = { "file:///etc/passwd", "ftp://127.0.0.1/", "not an address",
+                                        "http://user:password@127.0.0.1/" };
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    for (size_t i = 0; i < PF_COUNT(urls); i++) {
+        request.url = urls[i];
+        assert_int_equal(perform(f, &request), -PINFOLD_EVALUE);
+    }
+}
+
+static void redirects_are_not_followed(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    f->server.replies[0] = "HTTP/1.1 302 Found\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n";
+    assert_int_equal(perform(f, &request), 0);
+    assert_int_equal(f->response.status, 302);
+    assert_string_equal(f->response.body.data, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_request_is_sent_as_given_and_the_reply_taken),
+        TEST(a_header_cannot_become_two),
+        TEST(what_cannot_be_reached_may_be_tried_again),
+        TEST(a_reply_that_is_cut_is_an_error),
+        TEST(a_reply_that_is_too_large_is_an_error),
+        TEST(silence_ends_at_the_deadline),
+        TEST(a_cancelled_request_ends_at_once),
+        TEST(what_must_not_be_sent_twice_is_not),
+        TEST(bodies_stream_both_ways),
+        TEST(only_http_is_spoken),
+        TEST(redirects_are_not_followed),
+    };
+
+    return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+}
