@@ -19,7 +19,8 @@ struct pinfold_audit_event {
     size_t size;
     const char *event; /* sandbox.start, sandbox.stop, sandbox.add_files, sandbox.download_files,
                           sandbox.delete_files, sandbox.move_file, sandbox.write_file,
-                          sandbox.execute, sandbox.flush, sandbox.expire, attach, detach */
+                          sandbox.execute, sandbox.open_terminal, sandbox.close_terminal,
+                          sandbox.flush, sandbox.expire, attach, detach */
     int64_t time_ns;   /* CLOCK_REALTIME */
     const char *workspace_id;
     const char *owner_id;

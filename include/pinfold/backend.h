@@ -17,6 +17,7 @@
 #include <pinfold/error.h>
 #include <pinfold/policy.h>
 #include <pinfold/result.h>
+#include <pinfold/terminal.h>
 
 PINFOLD_BEGIN_DECLS
 
@@ -144,6 +145,12 @@ struct pinfold_backend_ops {
     int (*execute)(void *state, const struct pinfold_execute_options *options,
                    struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,
                    struct pinfold_error *err);
+
+    /* Optional: a command on a terminal. cwd of the options is not NULL, and they name at most one
+     * of command and argv. The terminal may be closed after close, and before free. */
+    int (*open_terminal)(void *state, const struct pinfold_terminal_options *options,
+                         struct pinfold_terminal **ret_terminal, struct pinfold_cancel *cancel,
+                         struct pinfold_error *err);
 
     /* The workspace root as commands see it, for stripping absolute paths; NULL result: none.
      * Valid after create, until close. */

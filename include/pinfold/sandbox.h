@@ -324,6 +324,31 @@ PINFOLD_API int pinfold_sandbox_execute(struct pinfold_sandbox *sandbox,
                                         struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 /**
+ * Run a command in the workspace on a terminal of its own; without one, an interactive shell: in
+ * an isolated sandbox /bin/bash or else /bin/sh, on the local backend $SHELL. Returns when it has
+ * been started.
+ *
+ * While the terminal is open the sandbox counts as in use, so that it does not expire. Stopping the
+ * sandbox kills the command; the terminal is still to be closed, before the sandbox is freed.
+ *
+ * sandbox       borrowed
+ * options       borrowed; NULL for defaults
+ * ret_terminal  receives the terminal; the caller owns it, pinfold_terminal_close()
+ * cancel        borrowed, may be NULL; stops the opening, and not the terminal afterwards
+ * err           borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EVALUE (both command and argv, an empty command, timeout or env),
+ * -PINFOLD_EPATH or -PINFOLD_EOS (cwd; no terminal left), -PINFOLD_ENOTSUP (the backend has no
+ * terminals), -PINFOLD_ESTART, -PINFOLD_ECANCELLED, -PINFOLD_EBACKEND or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_sandbox_open_terminal(struct pinfold_sandbox *sandbox,
+                                              const struct pinfold_terminal_options *options,
+                                              struct pinfold_terminal **ret_terminal,
+                                              struct pinfold_cancel *cancel,
+                                              struct pinfold_error *err);
+
+/**
  * Sandbox.flush: write the workspace's artifacts to the host, as the sync policy says. Never
  * deletes; identical files are left alone.
  *

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backend/directory.h"
+#include "backend/pty.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -194,19 +195,30 @@ static void isolated_free(void *state)
 
 /* ---- commands ---- */
 
-static int isolated_execute(void *state, const struct pinfold_execute_options *options,
-                            struct pinfold_execute_result *ret_result,
-                            struct pinfold_cancel *cancel, struct pinfold_error *err)
+/* All that starting a command takes. */
+struct job {
+    struct pf_run_request request;
+    char *pwd;
+    char **env;
+};
+
+static void job_done(struct job *job)
+{
+    free(job->pwd);
+    pf_strv_free(job->env);
+}
+
+/* extra: more of an environment; may be NULL. */
+static int prepare(struct isolated *isolated, const struct pinfold_execute_options *options,
+                   const char *const *extra, struct job *job, struct pinfold_cancel *cancel,
+                   struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    struct isolated *isolated = state;
     const char *cwd = options->cwd ? options->cwd : ".";
-    _cleanup_free_ char *pwd = pf_directory_pwd(PF_JAIL_WORKSPACE, cwd);
     _cleanup_close_ int cwd_fd = -1;
-    struct pf_run_request request;
-    _cleanup_strv_ char **env = NULL;
     int r = pf_env_check(options->env, err);
 
+    job->pwd = pf_directory_pwd(PF_JAIL_WORKSPACE, cwd);
     if (r == 0)
         r = pf_directory_get_root(&isolated->dir, &root, cancel, err);
     if (r < 0)
@@ -215,24 +227,58 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
     cwd_fd = pf_beneath_open(root->fd, cwd, O_PATH | O_DIRECTORY, 0);
     if (cwd_fd < 0)
         return pf_fail_at(err, -cwd_fd, "enter directory", cwd);
-    if (pwd)
-        env = pf_env_merge(
+    if (job->pwd)
+        job->env = pf_env_merge(
                 (const char *const *const[]){
                         base_env,
+                        extra,
                         isolated->egress ? proxy_env : NULL,
-                        (const char *const[]){ pwd, NULL },
+                        (const char *const[]){ job->pwd, NULL },
                         (const char *const *)isolated->dir.env,
                         options->env,
                 },
-                5);
-    if (!env)
+                6);
+    if (!job->env)
         return pf_fail_nomem(err);
-    r = pf_directory_request(&isolated->dir, options, (const char *const *)env, cancel, &request,
-                             err);
-    if (r < 0)
-        return r;
-    request.cwd_path = pwd + strlen("PWD=");
-    return pf_run(isolated->dir.launcher, &request, ret_result, err);
+    r = pf_directory_request(&isolated->dir, options, (const char *const *)job->env, cancel,
+                             &job->request, err);
+    job->request.cwd_path = job->pwd + strlen("PWD=");
+    return r;
+}
+
+static int isolated_execute(void *state, const struct pinfold_execute_options *options,
+                            struct pinfold_execute_result *ret_result,
+                            struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(job_done) struct job job = { 0 };
+    struct isolated *isolated = state;
+    int r = prepare(isolated, options, NULL, &job, cancel, err);
+
+    return r < 0 ? r : pf_run(isolated->dir.launcher, &job.request, ret_result, err);
+}
+
+/* What the user of a sandbox would log in to. The prompt means something to bash alone. */
+static const char login_shell[] = "[ -x /bin/bash ] && SHELL=/bin/bash exec /bin/bash -i\n"
+                                  "unset PS1; exec /bin/sh -i";
+static const char prompt[] = "PS1=\\u@\\h:\\w\\$ ";
+
+static int isolated_open_terminal(void *state, const struct pinfold_terminal_options *options,
+                                  struct pinfold_terminal **ret_terminal,
+                                  struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(job_done) struct job job = { 0 };
+    _cleanup_free_ char *term = pf_pty_term(options);
+    struct isolated *isolated = state;
+    struct pinfold_execute_options what;
+    int r = pf_pty_options(options, login_shell, &what, err);
+
+    if (r == 0 && !term)
+        r = pf_fail_nomem(err);
+    if (r == 0)
+        r = prepare(isolated, &what, (const char *const[]){ term, prompt, NULL }, &job, cancel,
+                    err);
+    return r < 0 ? r
+                 : pf_pty_open(isolated->dir.launcher, &job.request, options, ret_terminal, err);
 }
 
 static const struct pinfold_backend_ops isolated_ops = {
@@ -251,6 +297,7 @@ static const struct pinfold_backend_ops isolated_ops = {
     .upload_files = pf_directory_upload_files,
     .download_files = pf_directory_download_files,
     .execute = isolated_execute,
+    .open_terminal = isolated_open_terminal,
     .workspace_root = isolated_workspace_root,
     .storage_key = pf_directory_storage_key,
     .free = isolated_free,

@@ -214,7 +214,7 @@ static void perform(const struct pf_op *op)
         mount_fresh("proc", target, MS_NODEV | MS_NOEXEC, NULL);
         break;
     case PF_OP_DEVPTS:
-        mount_fresh("devpts", target, MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0600");
+        mount_fresh("devpts", target, MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0600,max=256");
         break;
     case PF_OP_MASK:
         mask(target);

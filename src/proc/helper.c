@@ -196,10 +196,13 @@ int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *sp
         .has_cwd = spec->cwd >= 0,
         .has_script = spec->script >= 0,
         .has_cwd_path = spec->cwd_path != NULL,
+        .terminal = spec->terminal,
+        .rows = spec->rows,
+        .cols = spec->cols,
     };
     int fds[PF_WIRE_MAX] = { spec->control, spec->read_end[0], spec->read_end[1],
                              spec->write_end[0], spec->write_end[1] };
-    size_t count = PF_WIRE_BLOB;
+    size_t count = 1 + (spec->terminal ? 0 : PF_WIRE_PIPES);
     int r;
 
     if (!text)

@@ -25,6 +25,7 @@ struct pf_launcher {
     pthread_cond_t idle;  /* running has become 0 */
     struct pf_live *live;
     size_t running; /* commands that a pf_run() waits for */
+    unsigned refs;  /* of whoever made it, and of terminals */
     bool stopped;
     pid_t owner; /* a fork of the host must not touch what is its parent's */
     enum pf_launch_mode mode, last_mode;
@@ -41,6 +42,7 @@ int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
     pthread_mutex_init(&launcher->lock, NULL); /* neither can fail with default attributes */
     pthread_cond_init(&launcher->idle, NULL);
     launcher->owner = getpid();
+    launcher->refs = 1;
     launcher->helper.socket = -1;
     *ret = launcher;
     return 0;
@@ -286,24 +288,54 @@ static void take_out(struct pf_launcher *launcher, const struct pf_live *live)
         }
 }
 
+/* Under the lock. Its last message came, or this hang-up kills the command. Either way it ends
+ * alone: waiting here for its teardown would only cost time. The next call or the stop reaps. */
+static void hang_up(struct pf_launcher *launcher, struct pf_live *live)
+{
+    live->called = live->terminal = false;
+    close(live->control);
+    live->control = -1;
+    pf_live_nudge(live);
+    if (live->pid == 0) {
+        take_out(launcher, live);
+        free(live);
+    }
+}
+
+/* Under the lock. */
+static void end_call(struct pf_launcher *launcher)
+{
+    if (--launcher->running == 0)
+        pthread_cond_broadcast(&launcher->idle);
+}
+
 void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, bool lingers)
 {
     pthread_mutex_lock(&launcher->lock);
     live->called = false;
-    if (!lingers) {
-        /* Its last message came, or this hang-up kills the command. Either way it ends alone:
-         * waiting here for its teardown would only cost time. The next call or the stop reaps. */
-        close(live->control);
-        live->control = -1;
-        pf_live_nudge(live);
-        if (live->pid == 0) {
-            take_out(launcher, live);
-            free(live);
-        }
-    }
-    if (--launcher->running == 0)
-        pthread_cond_broadcast(&launcher->idle);
+    if (!lingers)
+        hang_up(launcher, live);
+    end_call(launcher);
     pthread_mutex_unlock(&launcher->lock);
+}
+
+void pf_launcher_keep(struct pf_launcher *launcher, struct pf_live *live)
+{
+    pthread_mutex_lock(&launcher->lock);
+    live->terminal = true;
+    launcher->refs++;
+    end_call(launcher);
+    pthread_mutex_unlock(&launcher->lock);
+}
+
+static void unref(struct pf_launcher *launcher);
+
+void pf_launcher_give_back(struct pf_launcher *launcher, struct pf_live *live)
+{
+    pthread_mutex_lock(&launcher->lock);
+    hang_up(launcher, live);
+    pthread_mutex_unlock(&launcher->lock);
+    unref(launcher);
 }
 
 size_t pf_launcher_count(struct pf_launcher *launcher)
@@ -343,6 +375,51 @@ static void wait_idle(struct pf_launcher *launcher)
                                                .tv_nsec = until % PF_NS_PER_SEC });
 }
 
+/* Under the lock, which is let go meanwhile: wait a while for the supervisor of a terminal. What it
+ * says is left to the terminal, which may be given back at any moment; so it is a duplicate that is
+ * waited for. Returns false when there is none left that has not ended. */
+static bool wait_terminal(struct pf_launcher *launcher)
+{
+    struct pollfd hang_up = { .fd = -1 };
+    const struct pf_live *live;
+    int left_ms;
+
+    for (live = launcher->live; live; live = live->next) {
+        hang_up.fd = live->control;
+        if (live->terminal && poll(&hang_up, 1, 0) == 0)
+            break;
+    }
+    if (!live)
+        return false;
+    pf_live_nudge(live);
+    hang_up.fd = fcntl(live->control, F_DUPFD_CLOEXEC, 0);
+    left_ms = hang_up.fd < 0 ? 5 : (int)(PF_NUDGE_NS / PF_NS_PER_MS);
+    pthread_mutex_unlock(&launcher->lock);
+    poll(&hang_up, 1, left_ms);
+    if (hang_up.fd >= 0)
+        close(hang_up.fd);
+    pthread_mutex_lock(&launcher->lock);
+    return true;
+}
+
+/* Under the lock: all that no terminal has. */
+static struct pf_live *take_ended(struct pf_launcher *launcher)
+{
+    struct pf_live *left = NULL;
+
+    for (struct pf_live **at = &launcher->live; *at;) {
+        struct pf_live *live = *at;
+        if (live->terminal) {
+            at = &live->next;
+            continue;
+        }
+        *at = live->next;
+        live->next = left;
+        left = live;
+    }
+    return left;
+}
+
 /* A jail's socket is not ours to close. */
 static void forget_helper(struct pf_launcher *launcher)
 {
@@ -365,7 +442,9 @@ void pf_launcher_stop(struct pf_launcher *launcher)
             pf_live_order(live, PF_ORDER_KILL);
     while (launcher->running > 0)
         wait_idle(launcher);
-    left = TAKE(launcher->live);
+    while (wait_terminal(launcher)) {
+    }
+    left = take_ended(launcher);
     forget_helper(launcher);
     pthread_mutex_unlock(&launcher->lock);
     while (left) {
@@ -381,13 +460,25 @@ void pf_launcher_free(struct pf_launcher *launcher)
     if (!launcher)
         return;
     pf_launcher_stop(launcher);
-    /* In a fork of the host: our copies only. */
+    unref(launcher);
+}
+
+static void unref(struct pf_launcher *launcher)
+{
+    bool last;
+
+    pthread_mutex_lock(&launcher->lock);
+    last = --launcher->refs == 0;
+    pthread_mutex_unlock(&launcher->lock);
+    if (!last)
+        return;
+    /* Supervisors of terminals, to be reaped; and in a fork of the host our copies only. */
     while (launcher->live) {
         struct pf_live *live = launcher->live;
         launcher->live = live->next;
-        if (live->control >= 0)
-            close(live->control);
-        free(live);
+        if (launcher->owner != getpid())
+            live->pid = 0;
+        bury(live);
     }
     forget_helper(launcher);
     pthread_mutex_destroy(&launcher->lock);

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -113,11 +114,13 @@ static void default_signals(void)
 /* Descriptors 0 to 2 are free, so that the first open(2) is stdin. */
 static int set_stdio(const struct pf_super_spec *spec)
 {
-    int in = open("/dev/null", O_RDWR);
+    int in = spec->terminal ? spec->slave : open("/dev/null", O_RDWR);
+    int out = spec->terminal ? spec->slave : spec->write_end[0];
+    int errs = spec->terminal ? spec->slave : spec->write_end[1];
 
     if (in < 0 || (in != STDIN_FILENO && dup2(in, STDIN_FILENO) < 0))
         return -1;
-    if (dup2(spec->write_end[0], STDOUT_FILENO) < 0 || dup2(spec->write_end[1], STDERR_FILENO) < 0)
+    if (dup2(out, STDOUT_FILENO) < 0 || dup2(errs, STDERR_FILENO) < 0)
         return -1;
     return spec->script >= 0 ? dup2(spec->script, PF_SCRIPT_FD) : 0;
 }
@@ -128,7 +131,7 @@ static int leader_main(void *arg)
     const struct pf_super_spec *spec = start->spec;
     int sys_errno;
 
-    setsid(); /* no terminal, and a process group to send signals to */
+    setsid(); /* no terminal but its own, and a process group to send signals to */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start->supervisor)
         _exit(126); /* it died before the line above could see it */
@@ -138,6 +141,9 @@ static int leader_main(void *arg)
         fail(spec, PF_STAGE_CWD);
     if (set_stdio(spec) < 0)
         fail(spec, PF_STAGE_STDIO);
+    /* A terminal has one session, and ours is new: nothing is taken from anybody. */
+    if (spec->terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
+        fail(spec, PF_STAGE_TERMINAL);
     default_signals();
     if (spec->search) {
         sys_errno = search_and_execute(spec);

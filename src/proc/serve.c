@@ -39,19 +39,28 @@ static bool unpack(const struct pf_wire_request *request, int blob, struct pf_su
 
 void pf_serve(const struct pf_wire_request *request, const int *fds)
 {
-    const int *cwd = fds + PF_WIRE_OPTIONAL, *script = cwd + request->has_cwd;
+    const int *pipes = fds + 1, *blob = pipes + (request->terminal ? 0 : PF_WIRE_PIPES);
+    const int *cwd = blob + 1, *script = cwd + request->has_cwd;
     struct pf_super_spec spec = {
         .control = fds[PF_WIRE_CONTROL],
-        .read_end = { fds[PF_WIRE_READ], fds[PF_WIRE_READ + 1] },
-        .write_end = { fds[PF_WIRE_WRITE], fds[PF_WIRE_WRITE + 1] },
+        .read_end = { -1, -1 },
+        .write_end = { -1, -1 },
         .cwd = request->has_cwd ? *cwd : -1,
         .script = request->has_script ? *script : -1,
         .owner = request->owner,
         .deadline = request->deadline,
         .search = request->search,
+        .terminal = request->terminal,
+        .rows = request->rows,
+        .cols = request->cols,
+        .slave = -1,
     };
 
-    if (!unpack(request, fds[PF_WIRE_BLOB], &spec)) {
+    for (int i = 0; i < 2 && !request->terminal; i++) {
+        spec.read_end[i] = pipes[i];
+        spec.write_end[i] = pipes[2 + i];
+    }
+    if (!unpack(request, *blob, &spec)) {
         pf_super_fail(spec.control, errno, PF_STAGE_SETUP);
         _exit(1);
     }
@@ -78,7 +87,7 @@ int pf_serve_receive(int socket, struct pf_wire_request *request, int fds[static
             count = (int)((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
             memcpy(fds, CMSG_DATA(part), (size_t)count * sizeof(int));
         }
-    wanted = PF_WIRE_OPTIONAL + request->has_cwd + request->has_script;
+    wanted = 2 + (request->terminal ? 0 : PF_WIRE_PIPES) + request->has_cwd + request->has_script;
     if (len == (ssize_t)sizeof(*request) && count == wanted && !(message.msg_flags & MSG_CTRUNC))
         return count;
     while (count > 0)

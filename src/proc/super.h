@@ -29,6 +29,9 @@ struct pf_super_spec {
     pid_t owner;          /* whose death ends the command; 0: the hang-up of control tells it */
     int64_t deadline;     /* CLOCK_MONOTONIC in ns, or PF_NEVER */
     bool search;          /* look argv[0] up in the command's PATH; else run /bin/sh */
+    bool terminal;        /* no pipes: make a terminal, and send its master to the owner */
+    uint16_t rows, cols;  /* of the terminal */
+    int slave;            /* the terminal, once the supervisor has made it */
     const char *const *argv;
     const char *const *envp;
 };
@@ -45,6 +48,7 @@ enum pf_super_event {
                             refuses to die */
     PF_EVENT_COUNT,      /* the answer to DETACH: left */
     PF_EVENT_STARTED,    /* from the helper, at any time: status is the supervisor's process id */
+    PF_EVENT_TERMINAL,   /* the leader runs; the master of its terminal comes along */
 };
 
 enum pf_super_cause {
@@ -59,6 +63,7 @@ enum pf_super_stage {
     PF_STAGE_STDIO,
     PF_STAGE_EXEC,
     PF_STAGE_SETUP,
+    PF_STAGE_TERMINAL,
 };
 
 struct pf_super_message {
@@ -79,6 +84,11 @@ void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage);
 /* Start the leader by a vfork-style clone. Returns its process id or -errno. What fails after the
  * clone is sent to the control socket by the child. */
 pid_t pf_leader_start(const struct pf_super_spec *spec);
+
+/* Make spec's terminal: sets slave. Returns the master or -errno. */
+int pf_super_terminal(struct pf_super_spec *spec);
+/* Send the master to the owner; closes it. */
+void pf_super_send_master(int control, int master);
 
 /* List the children of this process, which has one thread; with deep set all descendants that can
  * be seen. Returns how many were stored in pids. */

@@ -42,6 +42,7 @@ struct super {
     int64_t wake;    /* when the present phase ends */
     unsigned rounds; /* of killing */
     int control, signals, owner, null;
+    int slave; /* held until the leader is gone, so that its terminal does not end before it */
     int drain[2];
 };
 
@@ -141,6 +142,8 @@ static void begin_termination(struct super *super, enum pf_super_cause cause)
     if (super->leader_gone) {
         signal_all(SIGTERM, true);
     } else { /* not reaped, so that the number is still its own */
+        if (super->spec->terminal) /* as a line that breaks: interactive shells ignore SIGTERM */
+            kill(-super->leader, SIGHUP);
         kill(-super->leader, SIGTERM);
         kill(-super->leader, SIGCONT); /* a stopped process does not see SIGTERM */
     }
@@ -195,6 +198,10 @@ static void finish(struct super *super, unsigned left)
 static void look_around(struct super *super, int64_t now)
 {
     reap(super);
+    if (super->leader_gone && super->slave >= 0) {
+        close(super->slave);
+        super->slave = -1;
+    }
     if (super->childless)
         finish(super, 0);
     if (super->phase == RUNNING && super->leader_gone) {
@@ -319,20 +326,29 @@ void pf_supervise(const struct pf_super_spec *given)
 {
     struct pf_super_spec spec = *given;
     struct super super = {
-        .spec = &spec, .wake = spec.deadline, .owner = -1, .null = -1, .drain = { -1, -1 }
+        .spec = &spec, .wake = spec.deadline, .owner = -1, .null = -1, .slave = -1, .drain = { -1, -1 }
     };
+    int master = -1;
 
     if (!set_up(&super, &spec)) {
         pf_super_fail(spec.control, errno, PF_STAGE_SETUP);
         _exit(1);
     }
+    if (spec.terminal && (master = pf_super_terminal(&spec)) < 0) {
+        pf_super_fail(spec.control, -master, PF_STAGE_TERMINAL);
+        _exit(1);
+    }
+    super.slave = spec.terminal ? spec.slave : -1;
     super.leader = pf_leader_start(&spec);
     if (super.leader < 0) {
         pf_super_fail(spec.control, -super.leader, PF_STAGE_FORK);
         _exit(1);
     }
-    close(spec.write_end[0]);
-    close(spec.write_end[1]);
+    if (spec.terminal)
+        pf_super_send_master(spec.control, master);
+    for (int i = 0; i < 2; i++)
+        if (spec.write_end[i] >= 0)
+            close(spec.write_end[i]);
     if (spec.cwd >= 0)
         close(spec.cwd);
     if (spec.script >= 0)

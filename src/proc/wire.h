@@ -19,16 +19,17 @@ struct pf_wire_request {
     int32_t owner; /* 0: only the control socket tells that it is gone */
     uint8_t search, has_cwd, has_script;
     uint8_t has_cwd_path; /* the working directory is the first string, before argv */
+    uint8_t terminal;     /* a terminal instead of the pipes, which do not travel */
+    uint16_t rows, cols;
 };
 
-/* The descriptors in the order in which they travel; the last two are optional. */
+/* The descriptors, in the order in which they travel: the control socket; of the pipes, unless there
+ * is a terminal, the two read ends and the two write ends; the blob; those that the request says it
+ * has: the working directory, the script. */
 enum pf_wire_fd {
     PF_WIRE_CONTROL,
-    PF_WIRE_READ, /* two */
-    PF_WIRE_WRITE = PF_WIRE_READ + 2,
-    PF_WIRE_BLOB = PF_WIRE_WRITE + 2,
-    PF_WIRE_OPTIONAL,
-    PF_WIRE_MAX = PF_WIRE_OPTIONAL + 2,
+    PF_WIRE_PIPES = 4,
+    PF_WIRE_MAX = 1 + PF_WIRE_PIPES + 1 + 2,
 };
 
 #endif

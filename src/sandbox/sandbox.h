@@ -57,6 +57,12 @@ int pf_sandbox_path(const struct pf_session *session, const char *path, char **r
 void pf_sandbox_audit(struct pinfold_sandbox *sandbox, const struct pf_session *session,
                       struct pinfold_audit_event *event, int r, const struct pinfold_error *err);
 
+/* Put length, hash and kind of a command into an event, which then points to hash. 0 or
+ * -PINFOLD_ENOMEM. */
+int pf_sandbox_describe_command(const char *command, size_t command_len, const char *const *argv,
+                                struct pinfold_audit_event *event,
+                                char hash[static PF_AUDIT_HASH_DIGITS + 1]);
+
 /* Detach every agent of a sandbox. ctx is the sandbox. */
 void pf_sandbox_detach_all(void *ctx);
 

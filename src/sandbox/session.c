@@ -37,7 +37,8 @@ struct pf_session {
     bool has_seed_result;
     struct pinfold_seed_result seed_result;
     enum state state;
-    unsigned in_flight;
+    unsigned in_flight; /* operations, which a close waits for */
+    unsigned held;      /* by what lives longer than an operation */
     unsigned refs;
     struct pf_session *prev, *next; /* in the table, until CLOSED */
 };
@@ -503,12 +504,27 @@ void pf_session_end(struct pf_session *session)
     unlock_table();
 }
 
+void pf_session_hold(struct pf_session *session)
+{
+    lock_table();
+    session->held++;
+    unlock_table();
+}
+
+void pf_session_let_go(struct pf_session *session)
+{
+    lock_table();
+    session->held--;
+    session->last_used_at = pf_clock_now();
+    unlock_table();
+}
+
 /* ---- closing ---- */
 
 static bool expired_locked(const struct pf_session *session, int64_t now)
 {
-    return session->state == LIVE && session->in_flight == 0 && session->ttl_ns != PF_NEVER &&
-           now - session->last_used_at > session->ttl_ns;
+    return session->state == LIVE && session->in_flight == 0 && session->held == 0 &&
+           session->ttl_ns != PF_NEVER && now - session->last_used_at > session->ttl_ns;
 }
 
 struct pf_session **pf_session_expire(struct pinfold_manager *manager, size_t *ret_count)
