@@ -12,8 +12,9 @@
 #include "cli/say.h"
 
 const struct pf_command *const pf_commands[] = {
-    &pf_command_run,     &pf_command_plan, &pf_command_doctor,
-    &pf_command_version, &pf_command_help, NULL,
+    &pf_command_run,    &pf_command_shell,   &pf_command_plan,
+    &pf_command_doctor, &pf_command_version, &pf_command_help,
+    NULL,
 };
 
 const struct pf_command *pf_command_find(const char *name)

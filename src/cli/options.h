@@ -10,9 +10,10 @@
 
 /* Who takes an option. */
 enum {
-    PF_FOR_RUN = 1,
+    PF_FOR_RUN = 1, /* and shell */
     PF_FOR_PLAN = 2,
-    PF_FOR_OTHERS = 4, /* --help alone */
+    PF_FOR_OTHERS = 4,  /* --help alone */
+    PF_FOR_COMMAND = 8, /* run, and not shell */
 };
 
 /* What was asked for. Strings point into argv. */
@@ -22,6 +23,7 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
+    bool tty;            /* run the command on a terminal */
     bool isolated;       /* --backend isolated */
     bool host_net;       /* --net host */
     size_t memory_bytes; /* the limits; 0: not given */

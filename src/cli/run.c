@@ -12,6 +12,8 @@
 #include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/options.h"
+#include "cli/relay.h"
+#include "cli/run.h"
 #include "cli/say.h"
 #include "cli/stream.h"
 #include "cli/workspace.h"
@@ -146,6 +148,26 @@ static int execute(struct run *run)
     return run->result.exit_code;
 }
 
+/* On a terminal in the sandbox, relayed to ours; without a command it is a shell's. */
+static int interact(struct run *run)
+{
+    struct pinfold_terminal_options what = PINFOLD_TERMINAL_OPTIONS_INIT;
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    struct pinfold_terminal_exit end;
+
+    if (run->options.command[0] && run->options.command[1])
+        what.argv = (const char *const *)run->options.command;
+    else
+        what.command = run->options.command[0];
+    what.timeout_seconds = run->options.timeout_seconds;
+    if (pf_relay(run->box.sandbox, &what, run->cancel, &end, &err) < 0)
+        return failed(run, &err);
+    run->executed = true;
+    if (end.timed_out)
+        pf_note("the time of --timeout is over; everything was stopped");
+    return end.exit_code;
+}
+
 /* What could not be copied back is in the workspace and nowhere else. */
 static void keep_workspace(struct run *run)
 {
@@ -191,7 +213,7 @@ static int work(struct run *run)
     int status = start(run);
 
     if (!status)
-        status = execute(run);
+        status = run->options.tty ? interact(run) : execute(run);
     if (run->executed && run->options.wants_sync)
         status = sync_back(run, status);
     return status;
@@ -240,15 +262,35 @@ static int run_and_report(struct run *run)
     return status;
 }
 
-static int run_command(const struct pf_command *command, int argc, char **argv)
+/* What is wrong with a terminal here, or NULL. */
+static const char *check_terminal(const struct pf_options *options)
+{
+    if (!options->tty)
+        return NULL;
+    if (options->json || options->max_output_bytes)
+        return "--tty passes on what the command prints: --json and --max-output do not go with it";
+    return pf_relay_possible() ? NULL
+                               : "stdin is not a terminal; 'pinfold run' without --tty needs none";
+}
+
+int pf_run_command(const struct pf_command *command, int argc, char **argv)
 {
     struct run run = { .command = command };
+    bool is_shell = !(command->bit & PF_FOR_COMMAND);
+    const char *wrong;
     int status;
 
     if (!pf_options_parse(command, argc, argv, &run.options, &status))
         return status;
-    if (!run.options.command[0])
+    run.options.tty |= is_shell;
+    wrong = check_terminal(&run.options);
+    if (is_shell && run.options.command[0])
+        status = pf_usage_error(command, "it takes no command; 'pinfold run --tty' runs one on a "
+                                         "terminal");
+    else if (!is_shell && !run.options.command[0])
         status = pf_usage_error(command, "no command to run");
+    else if (wrong)
+        status = pf_usage_error(command, "%s", wrong);
     else if (run.options.wants_sync && !run.options.sync && !run.options.seed)
         status = pf_usage_error(command, "--sync without --seed has nowhere to go: name a "
                                          "directory, --sync=DIR");
@@ -277,6 +319,9 @@ const struct pf_command pf_command_run = {
             "__pycache__, .venv, .env, *.pem, credentials.json, secrets/, and what --exclude\n"
             "adds.\n"
             "\n"
+            "A command has no input, and a terminal only with --tty: for full-screen programs, and\n"
+            "for those that ask questions. Every key then is the command's, Ctrl-C included.\n"
+            "\n"
             "The exit status is the command's; 124 when it ran out of time, 125 when pinfold\n"
             "itself failed, 126 or 127 when the command could not be started or was not found,\n"
             "128+n when signal n ended it, or ended us.\n"
@@ -284,6 +329,6 @@ const struct pf_command pf_command_run = {
             "The local backend does not isolate: the command can do whatever you can do. The\n"
             "isolated one contains it: a system that is read-only, the workspace at /workspace,\n"
             "no network unless --net opens one, and nothing else of this machine.",
-    .bit = PF_FOR_RUN,
-    .run = run_command,
+    .bit = PF_FOR_RUN | PF_FOR_COMMAND,
+    .run = pf_run_command,
 };
