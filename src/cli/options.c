@@ -235,7 +235,7 @@ static const struct flag flags[] = {
     { "tty", NULL, "run the command on a terminal, which is relayed to yours", PF_FOR_COMMAND, 't',
       apply_tty },
     { "timeout", "SECONDS",
-      "stop it after this time (default 120, on a terminal none; fractions are fine)",
+      "stop it after this time, 1.5 say (default 120; on a terminal none)",
       PF_FOR_RUN, 0, apply_timeout },
     { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
       PF_FOR_COMMAND, 0, apply_max_output },

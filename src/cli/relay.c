@@ -94,17 +94,16 @@ static void type(struct relay *relay)
     ssize_t len = pinfold_terminal_write(relay->terminal, typed->data + typed->from,
                                          typed->to - typed->from, 0, NULL, NULL);
 
-    if (len == -PINFOLD_ETIMEOUT) {
-        relay->pause_ms = relay->pause_ms ? relay->pause_ms * 2 : FIRST_PAUSE_MS;
-        if (relay->pause_ms > LONGEST_PAUSE_MS)
-            relay->pause_ms = LONGEST_PAUSE_MS;
-        return;
-    }
-    relay->pause_ms = 0;
-    if (len < 0) /* nobody is there to read it */
+    if (len < 0 && len != -PINFOLD_ETIMEOUT) /* nobody is there to read it */
         typed->from = typed->to;
-    else
+    else if (len > 0)
         typed->from += (size_t)len;
+    if (is_empty(typed))
+        relay->pause_ms = 0;
+    else if (len > 0 || !relay->pause_ms)
+        relay->pause_ms = FIRST_PAUSE_MS;
+    else if (relay->pause_ms < LONGEST_PAUSE_MS)
+        relay->pause_ms *= 2;
 }
 
 static int read_output(struct relay *relay, struct pinfold_error *err)

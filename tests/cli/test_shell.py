@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """pinfold shell and pinfold run --tty, at a terminal, as root and as somebody else."""
 
+import hashlib
 import itertools
 import json
 import os
@@ -8,18 +9,17 @@ import random
 import shutil
 import signal
 import subprocess
+import termios
 import time
-import zlib
 from pathlib import Path
 from typing import Any, Iterator
 
 import pytest
 
-from helpers import BUILD, STRANGER, alive, wait_until
+from helpers import BUILD, STRANGER, wait_until
 from terminal import Terminal, processes_with
 
 PROGRAMS = ("pinfold", "pinfold-full", "pinfold-init", "pinfold-launch")
-PROMPT = rb"\$ |# "
 numbers = itertools.count(random.randrange(10**8, 2 * 10**8) * 100)
 
 
@@ -161,9 +161,7 @@ def test_nothing_outlives_the_shell_whatever_hides_it(box):
              f"(setsid nohup sleep {hidden} >/dev/null 2>&1 &)")
     wait_until(lambda: len(processes_with(hidden)) >= 4)
     term.type("exit 3\r")
-    assert term.wait() in (1, 3) # 1: the shell warns of jobs; then it is asked again
-    if term.child.returncode == 1:
-        pytest.fail(term.seen.decode(errors="replace"))
+    assert term.wait() == 3
     assert processes_with(hidden) == []
 
 
@@ -208,7 +206,6 @@ def test_sigkill_leaves_the_terminal_alone_that_another_program_has_changed(box)
     term = box.shell()
     changed = term.modes()
     changed[3] ^= 0o20 # ECHOE, in the local modes
-    import termios
     termios.tcsetattr(term.slave, termios.TCSANOW, changed)
     term.child.kill()
     term.wait()
@@ -255,7 +252,7 @@ def test_the_terminal_is_as_before_after_the_end(box):
 # ---- bytes ----
 
 def test_every_byte_passes_in_both_directions(box, common):
-    data = bytes(random.randrange(256) for _ in range(100_000)) + b"\x1b[?1049h\x1b[2J\x1b[?1049l"
+    data = random.randbytes(100_000) + b"\x1b[?1049h\x1b[2J\x1b[?1049l"
     files = common / "files"
     files.mkdir()
     (files / "data").write_bytes(data)
@@ -277,14 +274,13 @@ def test_every_byte_passes_in_both_directions(box, common):
 
 
 def test_a_paste_waits_for_a_program_that_does_not_read_yet(box):
-    sent = bytes(random.randrange(32, 127) for _ in range(300_000))
+    sent = random.randbytes(150_000)
     term = box.start("run", "-t", f"stty raw -echo; printf READY; sleep 1; head -c {len(sent)} "
-                                  "| gzip -c | od -An -v -tx1; stty sane; echo; echo DONE")
+                                  "| sha256sum")
     term.expect("READY")
     for at in range(0, len(sent), 4096):
         term.type(sent[at:at + 4096])
-    hexed = term.expect(r"(.*)DONE", 60)[1]
-    assert zlib.decompress(bytes.fromhex(hexed.decode()), wbits=31) == sent
+    term.expect(hashlib.sha256(sent).hexdigest())
     assert term.wait() == 0
 
 
@@ -363,7 +359,7 @@ def test_the_audit_tells_of_its_start_and_its_end(box, common):
     events = [json.loads(line) for line in log.read_text().splitlines()]
     start, end = [event for event in events if event["event"].endswith("_terminal")]
     assert start["event"] == "sandbox.open_terminal" and end["event"] == "sandbox.close_terminal"
-    assert start["command_sha256"] == end["command_sha256"] and start["command_len"] == 18
+    assert start["command_sha256"] == end["command_sha256"] and start["command_length"] == 18
     assert (end["exit_code"], end["timed_out"], end["bytes"]) == (6, False, len("hello\r\n"))
     assert "hello" not in log.read_text()
 
