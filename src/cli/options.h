@@ -6,14 +6,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <pinfold/limits.h>
+
 #include "cli/command.h"
 
 /* Who takes an option. */
 enum {
     PF_FOR_RUN = 1, /* and shell */
     PF_FOR_PLAN = 2,
-    PF_FOR_OTHERS = 4,  /* --help alone */
-    PF_FOR_COMMAND = 8, /* run, and not shell */
+    PF_FOR_OTHERS = 4,     /* --help alone */
+    PF_ISOLATED_ALONE = 8, /* means nothing to other backends, which refuse it */
+    PF_FOR_ISOLATED = PF_FOR_RUN | PF_ISOLATED_ALONE,
+    PF_FOR_COMMAND = 16, /* run, and not shell */
 };
 
 /* What was asked for. Strings point into argv. */
@@ -23,14 +27,17 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
-    bool tty;            /* run the command on a terminal */
-    bool isolated;       /* --backend isolated */
-    bool host_net;       /* --net host */
-    size_t memory_bytes; /* the limits; 0: not given */
-    size_t processes;
-    double timeout_seconds;  /* 0: not given */
-    size_t max_output_bytes; /* 0: not given */
-    const char **exclude;    /* the lists are NULL-terminated, never NULL, and one allocation */
+    bool tty;                   /* run the command on a terminal */
+    bool takes_extras;          /* something of extras.h */
+    bool isolated;              /* --backend isolated */
+    const char *isolated_alone; /* an option given that only this backend has */
+    bool overlay;               /* --seed-mode overlay */
+    bool host_net;              /* --net host */
+    const char *rootfs;
+    struct pinfold_limits limits; /* 0: not given */
+    double timeout_seconds;       /* 0: not given */
+    uint64_t max_output_bytes;    /* 0: not given */
+    const char **exclude; /* the lists are NULL-terminated, never NULL, and one allocation */
     const char **include;
     const char **env;
     const char **ro, **rw;
@@ -48,8 +55,5 @@ void pf_options_done(struct pf_options *options);
 /* Complain about how a command was called, and say where its help is. Returns the exit status. */
 int pf_usage_error(const struct pf_command *command, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
-
-/* Print the table's part of a command's help. */
-void pf_options_show(const struct pf_command *command);
 
 #endif
