@@ -52,6 +52,8 @@ struct pinfold_terminal_exit {
     bool killed;           /* by pinfold_terminal_kill(), or because the sandbox was stopped */
     uint64_t output_bytes; /* read so far */
     int64_t duration_ns;   /* from the start to its end, CLOCK_MONOTONIC */
+    int64_t cpu_ns;        /* as struct pinfold_execute_result has it */
+    uint64_t peak_bytes;   /* likewise */
 };
 
 /* The functions of a kind of terminal, for those who make backends. All are needed. What each does

@@ -217,9 +217,9 @@ int pf_relay(struct pinfold_sandbox *sandbox, struct pinfold_terminal_options *w
     what->term = term && *term ? term : "dumb";
     pf_screen_size(&relay->screen, &what->rows, &what->cols);
     relay->signals = watch_signals(&old);
-    r = relay->signals < 0 ? fail_os(err, errno, "watch for signals")
-                           : pinfold_sandbox_open_terminal(sandbox, what, &relay->terminal, cancel,
-                                                           err);
+    r = relay->signals < 0
+                ? fail_os(err, errno, "watch for signals")
+                : pinfold_sandbox_open_terminal(sandbox, what, &relay->terminal, cancel, err);
     if (r == 0)
         r = relay_all(relay, ret_exit, err);
     /* First of all: what follows may take a moment. */

@@ -13,7 +13,8 @@
 static bool same_modes(const struct termios *a, const struct termios *b)
 {
     /* Not the speed and size of characters, of which not every terminal takes what is asked. */
-    return a->c_iflag == b->c_iflag && a->c_oflag == b->c_oflag && a->c_lflag == b->c_lflag && memcmp(a->c_cc, b->c_cc, sizeof(a->c_cc)) == 0;
+    return a->c_iflag == b->c_iflag && a->c_oflag == b->c_oflag && a->c_lflag == b->c_lflag &&
+           memcmp(a->c_cc, b->c_cc, sizeof(a->c_cc)) == 0;
 }
 
 /* A file of our own on the same terminal: O_NONBLOCK on the one we were given would be seen by

@@ -9,9 +9,9 @@
 #include <termios.h>
 
 struct pf_screen {
-    int in, out;   /* stdin and stdout, as files of our own that do not block where possible */
-    int lifeline;  /* its end tells the guard that we are gone */
-    pid_t guard;   /* restores the modes when we could not */
+    int in, out;  /* stdin and stdout, as files of our own that do not block where possible */
+    int lifeline; /* its end tells the guard that we are gone */
+    pid_t guard;  /* restores the modes when we could not */
     bool raw;
     struct termios before, during;
 };

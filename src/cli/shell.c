@@ -8,7 +8,8 @@ const struct pf_command pf_command_shell = {
     .name = "shell",
     .usage = "[OPTION]...",
     .summary = "work in a workspace yourself, at an interactive shell",
-    .help = "All options mean what they mean for 'pinfold run', which says more of them. The shell\n"
+    .help = "All options mean what they mean for 'pinfold run', which says more of them. The "
+            "shell\n"
             "is /bin/bash in an isolated workspace, or else /bin/sh; on the local backend it is\n"
             "$SHELL. Job control, the size of the window and full-screen programs work as ever.\n"
             "\n"

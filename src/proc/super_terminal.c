@@ -80,6 +80,7 @@ void pf_super_send_master(int control, int master)
     part->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(part), &master, sizeof(int));
     /* A lost owner is noticed elsewhere; then the terminal hangs up here. */
-    (void)!sendmsg(control, &header, MSG_NOSIGNAL);
+    if (sendmsg(control, &header, MSG_NOSIGNAL) < 0)
+        pf_super_fail(control, errno, PF_STAGE_TERMINAL);
     close(master);
 }

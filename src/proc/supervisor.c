@@ -143,7 +143,7 @@ static void begin_termination(struct super *super, enum pf_super_cause cause)
     super->cause = cause;
     if (super->leader_gone) {
         signal_all(SIGTERM, true);
-    } else { /* not reaped, so that the number is still its own */
+    } else {                       /* not reaped, so that the number is still its own */
         if (super->spec->terminal) /* as a line that breaks: interactive shells ignore SIGTERM */
             kill(-super->leader, SIGHUP);
         kill(-super->leader, SIGTERM);
@@ -349,9 +349,12 @@ static bool set_up(struct super *super, struct pf_super_spec *spec)
 void pf_supervise(const struct pf_super_spec *given)
 {
     struct pf_super_spec spec = *given;
-    struct super super = {
-        .spec = &spec, .wake = spec.deadline, .owner = -1, .null = -1, .slave = -1, .drain = { -1, -1 }
-    };
+    struct super super = { .spec = &spec,
+                           .wake = spec.deadline,
+                           .owner = -1,
+                           .null = -1,
+                           .slave = -1,
+                           .drain = { -1, -1 } };
     int master = -1;
 
     if (!set_up(&super, &spec)) {

@@ -20,7 +20,7 @@
 #include "proc/launcher.h"
 
 #define OPEN_LIMIT_NS (30 * PF_NS_PER_SEC)  /* a machine that takes longer is broken */
-#define CLOSE_LIMIT_NS (10 * PF_NS_PER_SEC) /* longer than a supervisor takes for its worst case */
+#define CLOSE_LIMIT_NS (10 * PF_NS_PER_SEC) /* a supervisor takes less at worst */
 #define LATE_NS (1 * PF_NS_PER_SEC)         /* after the deadline: it may have been stopped */
 
 /* What is read at most once the command has ended. The kernel holds less than this of its output;
@@ -35,7 +35,7 @@ struct pf_terminal {
     pid_t owner;
     int64_t began, nudge_at;
 
-    pthread_mutex_t lock; /* of the rest; held over no wait */
+    pthread_mutex_t lock;         /* of the rest; held over no wait */
     struct pf_super_message exit; /* event is 0 until it came */
     bool hung_up;                 /* the supervisor is gone */
     bool ended;                   /* the output is */
@@ -52,8 +52,8 @@ static void hear(struct pf_terminal *terminal, bool take_all)
     struct pf_super_message message;
 
     while (!terminal->hung_up) {
-        ssize_t len = recv(terminal->live->control, &message, sizeof(message),
-                           MSG_DONTWAIT | MSG_PEEK);
+        ssize_t len =
+                recv(terminal->live->control, &message, sizeof(message), MSG_DONTWAIT | MSG_PEEK);
         if (len < 0 && (errno == EINTR || errno == ECONNRESET))
             continue; /* the reset comes once, what was said before after it */
         if (len < 0 && errno == EAGAIN)
@@ -392,6 +392,8 @@ int pf_terminal_wait(struct pf_terminal *terminal, int64_t timeout_ns,
             .killed = terminal->exit.cause == PF_CAUSE_KILLED,
             .output_bytes = terminal->bytes,
             .duration_ns = terminal->duration_ns,
+            .cpu_ns = terminal->exit.cpu_ns,
+            .peak_bytes = terminal->exit.peak_bytes,
         };
     pthread_mutex_unlock(&terminal->lock);
     return r;

@@ -23,9 +23,9 @@ struct pf_wire_request {
     uint16_t rows, cols;
 };
 
-/* The descriptors, in the order in which they travel: the control socket; of the pipes, unless there
- * is a terminal, the two read ends and the two write ends; the blob; those that the request says it
- * has: the working directory, the script. */
+/* The descriptors, in the order in which they travel: the control socket; of the pipes, unless
+ * there is a terminal, the two read ends and the two write ends; the blob; those that the request
+ * says it has: the working directory, the script. */
 enum pf_wire_fd {
     PF_WIRE_CONTROL,
     PF_WIRE_PIPES = 4,

@@ -87,6 +87,7 @@ static void a_command_has_a_terminal_of_the_kind_and_size_asked_for(void **state
     assert_non_null(strstr(screen.text, "\r\n7 9\r\nvt100\r\n"));
     assert_int_equal(end.output_bytes, screen.len);
     assert_true(end.duration_ns > 0 && !end.killed && !end.timed_out);
+    assert_true(end.cpu_ns > 0 && end.peak_bytes > 0);
 }
 
 static void without_a_command_it_is_a_shell_that_does_what_is_typed(void **state)
@@ -163,9 +164,9 @@ static void a_write_waits_for_a_program_that_does_not_read(void **state)
     spec_refuses(s, PINFOLD_ETIMEOUT,
                  (int)pinfold_terminal_write(terminal, many, sizeof(many), 0, NULL, &s->err));
     spec_put(s, "ws/go", "");
-    assert_int_equal(pinfold_terminal_write(terminal, many, sizeof(many) - (size_t)taken, 60, NULL,
-                                            &s->err),
-                     sizeof(many) - (size_t)taken);
+    assert_int_equal(
+            pinfold_terminal_write(terminal, many, sizeof(many) - (size_t)taken, 60, NULL, &s->err),
+            sizeof(many) - (size_t)taken);
     assert_int_equal(finish(s, terminal, &screen).exit_code, 0);
     assert_non_null(strstr(screen.text, " 300000"));
 }
@@ -180,8 +181,7 @@ static void writing_after_the_end_is_a_broken_pipe(void **state)
     read_until(s, terminal, &screen, NULL);
     spec_ok(s, pinfold_terminal_wait(terminal, 60, &(struct pinfold_terminal_exit){ 0 }, NULL,
                                      &s->err));
-    spec_refuses(s, PINFOLD_EOS,
-                 (int)pinfold_terminal_write(terminal, "x", 1, 60, NULL, &s->err));
+    spec_refuses(s, PINFOLD_EOS, (int)pinfold_terminal_write(terminal, "x", 1, 60, NULL, &s->err));
     assert_int_equal(s->err.sys_errno, EPIPE);
     pinfold_terminal_close(terminal);
 }
@@ -205,8 +205,8 @@ static void signals_and_sizes_reach_the_job_in_the_foreground(void **state)
 }
 
 /* A command, and a daemon of it, that touch "beat" and "daemon-beat" for as long as they live. */
-#define HARD_TO_KILL                                                                              \
-    "trap '' HUP TERM; setsid sh -c 'trap \"\" HUP TERM; while :; do echo >>daemon-beat; sleep "  \
+#define HARD_TO_KILL                                                                             \
+    "trap '' HUP TERM; setsid sh -c 'trap \"\" HUP TERM; while :; do echo >>daemon-beat; sleep " \
     "0.02; done' & echo up; while :; do echo >>beat; sleep 0.02; done"
 
 static void assert_nothing_beats(struct spec *s)
