@@ -13,7 +13,7 @@ from typing import Any, Iterator
 
 import pytest
 
-from helpers import BUILD, STRANGER
+from helpers import STRANGER, copy_programs
 from overlay_oracle import LOOK, describe, make_script, make_tree
 
 OVERLAY = ("--backend", "isolated", "--seed-mode", "overlay")
@@ -29,8 +29,7 @@ class Owner:
         self.place.chmod(0o755)
         self.tmp = self.place / "tmp"
         self.tmp.mkdir()
-        for name in "pinfold", "pinfold-init":
-            shutil.copy(BUILD / name, self.place)
+        copy_programs(self.place)
 
     def give(self) -> None:
         if self.uid == os.getuid():

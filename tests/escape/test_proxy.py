@@ -2,8 +2,9 @@
 """Attacks on the way out, from inside: to reach with an allow list what is not on it.
 
 A service of the host holds the secret on its loopback; another, which is allowed, does not. The
-known patterns: CVE-2025-66479 (an allow list that opened everything), names with NUL bytes that the
-checker and the resolver read differently, request smuggling, and addresses in odd spellings.
+known patterns of other sandboxes: names with NUL bytes that the checker and the resolver read
+differently, ends of names compared without their dot, an empty list that opens everything, request
+smuggling, and addresses in odd spellings.
 """
 
 import socket
