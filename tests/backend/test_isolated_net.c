@@ -42,7 +42,8 @@ static struct pinfold_backend *make(const char *rootfs, const char *const *allow
     options.net = PINFOLD_NET_ALLOW;
     options.net_allow = allow;
     options.rootfs = rootfs;
-    assert_int_equal(pinfold_isolated_backend_new(&options, &backend, &err), 0);
+    if (pinfold_isolated_backend_new(&options, &backend, &err) < 0)
+        fail_msg("%s", err.msg);
     ops = pinfold_backend_get_ops(backend);
     ops->watch_network(pinfold_backend_get_state(backend), note, told);
     if (ops->create(pinfold_backend_get_state(backend), NULL, &err) < 0)
