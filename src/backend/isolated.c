@@ -125,7 +125,8 @@ static int open_jail(struct isolated *isolated, struct pinfold_error *err)
     if (r == 0)
         r = open_egress(isolated, err);
     if (r == 0)
-        r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &dir->launcher, err);
+        r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail),
+                                    pf_jail_resident(isolated->jail), &dir->launcher, err);
     return r;
 }
 

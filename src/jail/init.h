@@ -7,6 +7,7 @@
 #define PF_JAIL_INIT_H
 
 #include "jail/plan.h"
+#include "proc/wire.h"
 
 /* Say that a step failed, as in "make the directory" "tmp", with errno; object may be "". */
 void init_fail(const char *step, const char *object) __attribute__((noreturn));
@@ -28,5 +29,13 @@ int init_network(const struct pf_plan *plan);
 /* Give up everything: after this nothing can be set up any more. */
 void init_lock(const struct pf_plan *plan);
 void init_landlock(const struct pf_plan *plan);
+/* Answer a request that no jail may serve. Returns whether it is one. */
+bool init_refuses(const struct pf_wire_request *request, const int *fds);
+/* The life of a resident supervisor: serve requests that are leased to this life, and no others. It
+ * ends when the owner hangs up, and after many commands. retire: see struct pf_resident. */
+void init_reside(uint32_t life, int retire) __attribute__((noreturn));
+/* Start a supervisor for each request, until the owner hangs up. signals is readable when a child
+ * changes state. */
+void init_serve(int signals);
 
 #endif

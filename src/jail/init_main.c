@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,14 +15,9 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "proc/serve.h"
-
-static pid_t supervisors[4096];
-static size_t supervisor_count;
 
 static size_t put(char *to, size_t at, size_t max, const char *text)
 {
@@ -118,103 +112,6 @@ static const struct pf_plan *map_plan(void)
     return plan;
 }
 
-static bool is_supervisor(pid_t pid)
-{
-    for (size_t i = 0; i < supervisor_count; i++)
-        if (supervisors[i] == pid)
-            return true;
-    return false;
-}
-
-static void forget(pid_t pid)
-{
-    for (size_t i = 0; i < supervisor_count; i++)
-        if (supervisors[i] == pid) {
-            supervisors[i] = supervisors[--supervisor_count];
-            return;
-        }
-}
-
-/* Children that are no supervisors lost theirs, which somebody inside must have killed: nobody
- * would ever end them. Returns whether there were any. */
-static bool kill_orphans(void)
-{
-    static pid_t pids[4096];
-    size_t count = pf_children(pids, PF_COUNT(pids), false);
-    bool found = false;
-
-    for (size_t i = 0; i < count; i++)
-        if (!is_supervisor(pids[i])) {
-            kill(pids[i], SIGKILL);
-            found = true;
-        }
-    return found;
-}
-
-/* Returns whether orphans are left, to be looked after again soon. */
-static bool reap(void)
-{
-    int status;
-    pid_t pid;
-
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-        if (WIFSTOPPED(status)) /* a supervisor that obeys somebody else */
-            kill(pid, SIGKILL);
-        else
-            forget(pid);
-    }
-    return kill_orphans();
-}
-
-static void start(const struct pf_wire_request *request, const int *fds)
-{
-    pid_t pid;
-
-    /* Through a directory of the host's tree one could walk out by its "..". */
-    if (request->has_cwd) {
-        pf_super_fail(fds[PF_WIRE_CONTROL], EPERM, PF_STAGE_CWD);
-        return;
-    }
-    if (supervisor_count == PF_COUNT(supervisors)) {
-        pf_super_fail(fds[PF_WIRE_CONTROL], EAGAIN, PF_STAGE_FORK);
-        return;
-    }
-    pid = fork();
-    if (pid == 0)
-        pf_serve(request, fds);
-    if (pid < 0)
-        pf_super_fail(fds[PF_WIRE_CONTROL], errno, PF_STAGE_FORK);
-    else
-        supervisors[supervisor_count++] = pid;
-}
-
-static void serve(int signals)
-{
-    struct pollfd fds[] = { { PF_INIT_SOCKET, POLLIN, 0 }, { signals, POLLIN, 0 } };
-    struct signalfd_siginfo info;
-    struct pf_wire_request request;
-    int passed[PF_WIRE_MAX], count;
-    bool orphans = false;
-
-    while (true) {
-        if (poll(fds, PF_COUNT(fds), orphans ? 1 : -1) < 0 && errno != EINTR)
-            return;
-        if (fds[1].revents)
-            (void)!read(signals, &info, sizeof(info));
-        if (fds[1].revents || orphans)
-            orphans = reap();
-        if (!fds[0].revents)
-            continue;
-        count = pf_serve_receive(PF_INIT_SOCKET, &request, passed);
-        if (count < 0)
-            return;
-        if (count > 0)
-            start(&request, passed);
-        while (count > 0)
-            close(passed[--count]);
-    }
-}
-
 /* Blocked signals do not reach PID 1 in any way: not from inside, where it could be meant as an
  * attack, and from outside only SIGKILL. */
 static int take_signals(void)
@@ -239,6 +136,7 @@ int main(void)
     int signals, proxy;
 
     if (getpid() != 1 || fcntl(PF_INIT_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(PF_INIT_RESIDENT, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_PLAN, F_SETFD, FD_CLOEXEC) < 0) {
         static const char text[] = PF_INIT_NAME ": this program is started by pinfold itself\n";
         (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
@@ -259,6 +157,6 @@ int main(void)
     if (proxy >= 0)
         close(proxy);
     munmap((void *)(uintptr_t)plan, plan->size);
-    serve(signals);
+    init_serve(signals);
     return 0;
 }

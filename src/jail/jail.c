@@ -35,13 +35,14 @@
 
 struct pf_jail {
     int socket;
-    int pidfd; /* readable when everything inside is gone */
+    int resident; /* socket of its resident supervisor */
+    int pidfd;    /* readable when everything inside is gone */
     int proxy;
     struct pf_cgroup cgroup;
 };
 
 struct birth {
-    int program, socket, plan, workspace;
+    int program, socket, resident, plan, workspace;
     unsigned long namespaces;
     char *inner_stack;
     int pidfd;
@@ -80,10 +81,10 @@ static void keep_capabilities(struct birth *birth)
     birth->refused = false;
 }
 
-/* Exactly the three descriptors of plan.h, from wherever they are. */
+/* Exactly the descriptors of plan.h, from wherever they are. */
 static void place_descriptors(struct birth *birth)
 {
-    int from[] = { birth->socket, birth->plan, birth->program };
+    int from[] = { birth->socket, birth->resident, birth->plan, birth->program };
 
     for (size_t i = 0; i < PF_COUNT(from); i++) {
         from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, PF_INIT_PROGRAM + 1);
@@ -262,7 +263,7 @@ static int check_workspace(int fd, struct pinfold_error *err)
 static int start(struct pf_jail *jail, const char *path, const struct pf_jail_config *config,
                  struct pinfold_error *err)
 {
-    int pair[2], r;
+    int pair[2], resident[2], r;
 
     _cleanup_close_ int program = open(path, O_RDONLY | O_CLOEXEC);
     if (program < 0)
@@ -273,9 +274,16 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return pf_fail_os(err, errno, "create a socket for a sandbox");
     jail->socket = pair[0];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, resident) < 0) {
+        r = pf_fail_os(err, errno, "create a socket for a sandbox");
+        close(pair[1]);
+        return r;
+    }
+    jail->resident = resident[0];
     struct birth birth = {
         .program = program,
         .socket = pair[1],
+        .resident = resident[1],
         .plan = plan,
         .workspace = config->workspace_fd,
         .namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
@@ -283,6 +291,7 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
     };
     r = give_birth(&birth, err);
     close(pair[1]);
+    close(resident[1]);
     if (r < 0)
         return r;
     jail->pidfd = birth.pidfd;
@@ -305,7 +314,7 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
     jail = malloc(sizeof(*jail));
     if (!jail)
         return pf_fail_nomem(err);
-    *jail = (struct pf_jail){ .socket = -1, .pidfd = -1, .proxy = -1 };
+    *jail = (struct pf_jail){ .socket = -1, .resident = -1, .pidfd = -1, .proxy = -1 };
     r = start(jail, path, config, err);
     if (r < 0)
         pf_jail_close(jail);
@@ -317,6 +326,11 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
 int pf_jail_socket(const struct pf_jail *jail)
 {
     return jail->socket;
+}
+
+int pf_jail_resident(const struct pf_jail *jail)
+{
+    return jail->resident;
 }
 
 int pf_jail_take_proxy_socket(struct pf_jail *jail)
@@ -352,6 +366,7 @@ void pf_jail_close(struct pf_jail *jail)
     pf_cgroup_done(&jail->cgroup);
     close_if_open(jail->pidfd);
     close_if_open(jail->socket);
+    close_if_open(jail->resident);
     close_if_open(jail->proxy);
     free(jail);
     errno = saved;

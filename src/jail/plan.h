@@ -16,8 +16,9 @@
 /* Where init finds its descriptors. Its working directory is the workspace. */
 enum {
     PF_INIT_SOCKET = 3,
-    PF_INIT_PLAN = 4,
-    PF_INIT_PROGRAM = 5, /* closed by its execution */
+    PF_INIT_RESIDENT = 4, /* the socket of the resident supervisor */
+    PF_INIT_PLAN = 5,
+    PF_INIT_PROGRAM = 6, /* closed by its execution */
 };
 
 enum pf_op_kind {
