@@ -85,6 +85,11 @@ struct pinfold_upload {
     const char *host_path; /* a regular file; a directory is an error */
 };
 
+/* The largest file that the backends of this library read into memory (read_file, and
+ * download_files without a host_path); a larger one is EFBIG. An agent makes a sparse file of any
+ * size for nothing, and must not fill the memory of whoever reads it. */
+#define PINFOLD_READ_MAX_BYTES ((size_t)256 * 1024 * 1024)
+
 /* One file to fetch: to a host file, or into memory when host_path is NULL. */
 struct pinfold_download {
     const char *path;
@@ -317,6 +322,10 @@ struct pinfold_isolated_options {
     const char *const *net_allow; /* "name", "*.name", "name:port", "address", "address:port" */
     struct pinfold_limits limits;
     bool workspace_read_only; /* commands cannot write to the workspace */
+    /* PINFOLD_SEED_OVERLAY: a seed is not copied but shown below what is changed. workspace_root
+     * then is empty at the start, and holds in the end what was changed, in changes/. Where it
+     * cannot be done the seed is copied, and the result says why. */
+    enum pinfold_seed_mode seed_mode;
 };
 
 #define PINFOLD_ISOLATED_OPTIONS_INIT                   \

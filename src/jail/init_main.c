@@ -71,9 +71,20 @@ void init_reject(const char *step, const char *object)
     _exit(1);
 }
 
+void init_no_overlay(const char *step, const char *object)
+{
+    say(PF_INIT_NO_OVERLAY, PINFOLD_EOS, step, object);
+    _exit(1);
+}
+
 void init_note(const char *step, const char *object)
 {
     say(PF_INIT_NOTE, PINFOLD_EOS, step, object);
+}
+
+void init_send(enum pf_init_event event, int fd)
+{
+    send_message(&(struct pf_init_message){ .event = event }, fd);
 }
 
 const char *init_target(const struct pf_op *op)
@@ -153,7 +164,8 @@ int main(void)
     proxy = init_network(plan);
     umask(022);
     init_lock(plan);
-    send_message(&(struct pf_init_message){ .event = PF_INIT_READY }, proxy);
+    init_lease(PF_INIT_RESIDENT, PF_FIRST_LIFE);
+    init_send(PF_INIT_READY, proxy);
     if (proxy >= 0)
         close(proxy);
     munmap((void *)(uintptr_t)plan, plan->size);

@@ -50,6 +50,11 @@ static bool settle(int retire)
     return true;
 }
 
+bool init_lease(int socket, uint32_t life)
+{
+    return send(socket, &life, sizeof(life), MSG_NOSIGNAL) == (ssize_t)sizeof(life);
+}
+
 /* The next request that is ours. */
 static void receive(uint32_t life, struct pf_wire_request *request, int *fds)
 {
@@ -78,7 +83,7 @@ void init_reside(uint32_t life, int retire)
         _exit(1);
     for (int i = 0; i < COMMANDS_MAX; i++) {
         close_range(FIRST_FREE, ~0U, 0);
-        if (send(SOCKET, &life, sizeof(life), MSG_NOSIGNAL) < 0)
+        if (!(life == PF_FIRST_LIFE && i == 0) && !init_lease(SOCKET, life))
             _exit(0);
         receive(life, &request, fds);
         if (!init_refuses(&request, fds))

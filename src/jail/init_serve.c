@@ -100,10 +100,10 @@ static void start(const struct pf_wire_request *request, const int *fds)
 }
 
 /* Returns false when the owner has hung up. */
-static bool take_request(void)
+static bool take_request(int socket)
 {
     static struct pf_wire_request request;
-    int fds[PF_WIRE_MAX], count = pf_serve_receive(PF_INIT_SOCKET, &request, fds);
+    int fds[PF_WIRE_MAX], count = pf_serve_receive(socket, &request, fds);
 
     if (count > 0)
         start(&request, fds);
@@ -112,21 +112,35 @@ static bool take_request(void)
     return count >= 0;
 }
 
+/* What was meant for a resident that died. */
+static void take_leased(void)
+{
+    struct pollfd leased = { PF_INIT_RESIDENT, POLLIN, 0 };
+
+    while (poll(&leased, 1, 0) > 0 && take_request(PF_INIT_RESIDENT)) {
+    }
+}
+
 /* Without one everything works, and takes longer. retire is a pipe. */
 static void look_for_resident(const int *retire)
 {
-    static uint32_t life;
+    static uint32_t life = PF_FIRST_LIFE;
     pid_t pid;
 
-    if (resident || retire[1] < 0 || supervisor_count == PF_COUNT(supervisors))
+    if (resident)
         return;
-    if (++life == 0)
-        life++; /* 0 is no lease */
+    if (life != PF_FIRST_LIFE)
+        take_leased();
+    if (retire[1] < 0 || supervisor_count == PF_COUNT(supervisors))
+        return;
     pid = fork();
     if (pid == 0)
         init_reside(life, retire[1]);
-    if (pid > 0)
-        resident = supervisors[supervisor_count++] = pid;
+    if (pid < 0)
+        return;
+    resident = supervisors[supervisor_count++] = pid;
+    if (++life == 0)
+        life++; /* 0 is no lease */
 }
 
 void init_serve(int signals)
@@ -134,7 +148,8 @@ void init_serve(int signals)
     int retire[2] = { -1, -1 };
     struct pollfd fds[] = { { PF_INIT_SOCKET, POLLIN, 0 },
                             { signals, POLLIN, 0 },
-                            { -1, POLLIN, 0 } };
+                            { -1, POLLIN, 0 },
+                            { PF_INIT_RESIDENT, POLLIN, 0 } };
     struct signalfd_siginfo info;
     bool orphans = false;
     pid_t busy;
@@ -144,6 +159,7 @@ void init_serve(int signals)
         fds[2].fd = retire[0];
     while (true) {
         look_for_resident(retire);
+        fds[3].fd = resident ? -1 : PF_INIT_RESIDENT;
         if (poll(fds, PF_COUNT(fds), orphans ? 1 : -1) < 0 && errno != EINTR)
             return;
         if (fds[1].revents)
@@ -154,7 +170,9 @@ void init_serve(int signals)
         if (fds[2].revents && read(retire[0], &busy, sizeof(busy)) == sizeof(busy) &&
             busy == resident)
             resident = 0;
-        if (fds[0].revents && !take_request())
+        if (fds[3].revents && !take_request(PF_INIT_RESIDENT))
+            return;
+        if (fds[0].revents && !take_request(PF_INIT_SOCKET))
             return;
     }
 }

@@ -38,12 +38,14 @@ struct pf_jail {
     int resident; /* socket of its resident supervisor */
     int pidfd;    /* readable when everything inside is gone */
     int proxy;
+    int root; /* of the overlay */
     struct pf_cgroup cgroup;
 };
 
 struct birth {
     int program, socket, resident, plan, workspace;
     unsigned long namespaces;
+    bool overlay;
     char *inner_stack;
     int pidfd;
     pid_t init;
@@ -64,18 +66,22 @@ static void fail_birth(struct birth *birth, const char *step)
  * new user namespace, and mean nothing outside. */
 static void keep_capabilities(struct birth *birth)
 {
-    static const unsigned wanted[] = { CAP_SYS_ADMIN, CAP_SETPCAP, CAP_NET_ADMIN };
+    /* An overlay does its own work with the rights of who mounted it, and closes its work directory
+     * to all others: so the last one. */
+    static const unsigned wanted[] = { CAP_SYS_ADMIN, CAP_SETPCAP, CAP_NET_ADMIN,
+                                       CAP_DAC_OVERRIDE };
+    size_t count = PF_COUNT(wanted) - !birth->overlay;
     struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
     birth->refused = true;
     if (syscall(SYS_capget, &header, data) < 0)
         fail_birth(birth, "read the capabilities in its user namespace");
-    for (size_t i = 0; i < PF_COUNT(wanted); i++)
+    for (size_t i = 0; i < count; i++)
         data[CAP_TO_INDEX(wanted[i])].inheritable |= CAP_TO_MASK(wanted[i]);
     if (syscall(SYS_capset, &header, data) < 0)
         fail_birth(birth, "get capabilities in its user namespace");
-    for (size_t i = 0; i < PF_COUNT(wanted); i++)
+    for (size_t i = 0; i < count; i++)
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0) < 0)
             fail_birth(birth, "keep capabilities in its user namespace");
     birth->refused = false;
@@ -192,8 +198,8 @@ static int give_birth(struct birth *birth, struct pinfold_error *err)
                           : pf_fail_os(err, birth->sys_errno, "start a sandbox: %s", birth->step);
 }
 
-/* Receive what init says; a descriptor that comes along goes to *ret_fd. Returns false when it is
- * gone, or silent for too long. */
+/* Receive what init says, and *ret_fd, a descriptor that came along, or -1. Returns false when it
+ * is gone, or silent for too long. */
 static bool listen_to(int socket, struct pf_init_message *message, int64_t deadline, int *ret_fd)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -205,6 +211,7 @@ static bool listen_to(int socket, struct pf_init_message *message, int64_t deadl
     struct cmsghdr *part;
     int r;
 
+    *ret_fd = -1;
     do
         r = poll(&wait, 1, pf_clock_poll_ms(deadline));
     while (r < 0 && errno == EINTR);
@@ -221,12 +228,23 @@ static int await_ready(struct pf_jail *jail, struct pinfold_error *err)
 {
     int64_t deadline = pf_clock_deadline(START_LIMIT_NS);
     struct pf_init_message message;
+    int fd;
 
-    while (listen_to(jail->socket, &message, deadline, &jail->proxy)) {
-        if (message.event == PF_INIT_READY)
+    while (listen_to(jail->socket, &message, deadline, &fd)) {
+        if (message.event == PF_INIT_READY) {
+            jail->proxy = fd;
             return 0;
+        }
+        if (message.event == PF_INIT_ROOT) {
+            jail->root = fd;
+            continue;
+        }
         if (message.event == PF_INIT_FAILED)
             return init_failed(&message.error, err);
+        if (message.event == PF_INIT_NO_OVERLAY) {
+            pf_fail_os(err, message.error.sys_errno, "%s", message.error.msg);
+            return PF_JAIL_NO_OVERLAY;
+        }
         pf_log(PINFOLD_LOG_WARNING, "a sandbox does without what it could not: %s: %s",
                message.error.msg, strerrordesc_np(message.error.sys_errno));
     }
@@ -286,6 +304,7 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
         .resident = resident[1],
         .plan = plan,
         .workspace = config->workspace_fd,
+        .overlay = config->seed != NULL,
         .namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
                       CLONE_NEWCGROUP | (config->net == PINFOLD_NET_HOST ? 0 : CLONE_NEWNET),
     };
@@ -296,7 +315,7 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
         return r;
     jail->pidfd = birth.pidfd;
     r = await_ready(jail, err);
-    return r < 0 ? r : join_cgroup(jail, birth.init, &config->limits);
+    return r != 0 ? r : join_cgroup(jail, birth.init, &config->limits);
 }
 
 int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
@@ -314,9 +333,9 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
     jail = malloc(sizeof(*jail));
     if (!jail)
         return pf_fail_nomem(err);
-    *jail = (struct pf_jail){ .socket = -1, .resident = -1, .pidfd = -1, .proxy = -1 };
+    *jail = (struct pf_jail){ .socket = -1, .resident = -1, .pidfd = -1, .proxy = -1, .root = -1 };
     r = start(jail, path, config, err);
-    if (r < 0)
+    if (r != 0)
         pf_jail_close(jail);
     else
         *ret = jail;
@@ -336,6 +355,11 @@ int pf_jail_resident(const struct pf_jail *jail)
 int pf_jail_take_proxy_socket(struct pf_jail *jail)
 {
     return TAKE_FD(jail->proxy);
+}
+
+int pf_jail_take_root(struct pf_jail *jail)
+{
+    return TAKE_FD(jail->root);
 }
 
 static void close_if_open(int fd)
@@ -368,6 +392,7 @@ void pf_jail_close(struct pf_jail *jail)
     close_if_open(jail->socket);
     close_if_open(jail->resident);
     close_if_open(jail->proxy);
+    close_if_open(jail->root);
     free(jail);
     errno = saved;
 }
