@@ -36,6 +36,8 @@ struct isolated {
     pthread_mutex_t opening; /* guards jail, which with an overlay is opened when first needed */
     struct pf_jail *jail;
     struct pf_egress *egress; /* the way out, with PINFOLD_NET_ALLOW */
+    pinfold_network_fn on_network;
+    void *on_network_ctx;
 };
 
 /* All that a command has of an environment, before what was asked for. */
@@ -61,19 +63,51 @@ static const char *const proxy_env[] = {
     "ALL_PROXY=" PROXY_URL,
     "no_proxy=localhost,127.0.0.1,::1",
     "NO_PROXY=localhost,127.0.0.1,::1",
+    "NODE_USE_ENV_PROXY=1", /* Node looks at none of these otherwise, and only from 24 on */
+    "GIT_PROXY_COMMAND=" PF_JAIL_CONNECT, /* git:// */
+    NULL,
+};
+
+/* ssh is told by /etc/ssh/ssh_config, unless /etc is that of another root. */
+static const char *const rootfs_env[] = {
+    "GIT_SSH_COMMAND=ssh -o 'ProxyCommand=" PF_JAIL_CONNECT " %h %p'",
     NULL,
 };
 
 /* ---- life ---- */
 
-/* Refusals go to the log; the audit of a sandbox does not reach down here. */
+/* On the proxy's thread. */
 static void note_egress(void *ctx, const struct pf_egress_event *event)
 {
-    (void)ctx;
-    if (event->kind == PF_EGRESS_REFUSED || event->kind == PF_EGRESS_FAILED)
+    const struct isolated *isolated = ctx;
+    struct pinfold_network_event told = {
+        .size = sizeof(told),
+        .outcome = event->kind == PF_EGRESS_REFUSED  ? PINFOLD_NETWORK_REFUSED
+                   : event->kind == PF_EGRESS_FAILED ? PINFOLD_NETWORK_FAILED
+                                                     : PINFOLD_NETWORK_OPENED,
+        .protocol = event->protocol,
+        .host = event->host,
+        .port = event->port,
+        .reason = event->reason,
+        .count = event->count,
+    };
+
+    if (event->kind == PF_EGRESS_CLOSED)
+        return;
+    if (told.outcome != PINFOLD_NETWORK_OPENED)
         pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s: %s", PF_QUOTE(event->host),
-               (unsigned)event->port, event->kind == PF_EGRESS_REFUSED ? "refused" : "not reached",
-               event->reason);
+               (unsigned)event->port,
+               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached", event->reason);
+    if (isolated->on_network)
+        isolated->on_network(isolated->on_network_ctx, &told);
+}
+
+static void isolated_watch_network(void *state, pinfold_network_fn fn, void *ctx)
+{
+    struct isolated *isolated = state;
+
+    isolated->on_network = fn;
+    isolated->on_network_ctx = ctx;
 }
 
 static int open_egress(struct isolated *isolated, struct pinfold_error *err)
@@ -87,7 +121,7 @@ static int open_egress(struct isolated *isolated, struct pinfold_error *err)
     if (r < 0)
         return r;
     socket = pf_jail_take_proxy_socket(isolated->jail);
-    r = pf_egress_start(socket, rules, note_egress, NULL, &isolated->egress, err);
+    r = pf_egress_start(socket, rules, note_egress, isolated, &isolated->egress, err);
     if (r < 0) {
         pf_egress_rules_free(rules);
         if (socket >= 0)
@@ -377,11 +411,12 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
                 (const char *const *const[]){
                         base_env,
                         isolated->egress ? proxy_env : NULL,
+                        isolated->egress && isolated->rootfs ? rootfs_env : NULL,
                         (const char *const[]){ pwd, NULL },
                         (const char *const *)isolated->dir.env,
                         options->env,
                 },
-                5);
+                6);
     if (!env)
         return pf_fail_nomem(err);
     r = pf_directory_request(&isolated->dir, options, (const char *const *)env, cancel, &request,
@@ -411,6 +446,7 @@ static const struct pinfold_backend_ops isolated_ops = {
     .workspace_root = isolated_workspace_root,
     .storage_key = pf_directory_storage_key,
     .free = isolated_free,
+    .watch_network = isolated_watch_network,
 };
 
 /* ---- making ---- */

@@ -179,7 +179,7 @@ static const char *apply_net(struct pf_options *options, const char *value)
     options->host_net = strcmp(value, "host") == 0;
     return options->host_net || strcmp(value, "none") == 0
                    ? NULL
-                   : "none of: none, host, allow=NAME[:PORT]";
+                   : "none of: none, host, allow=NAME[:PORT],...";
 }
 
 static const char *add_directory(const char **list, const char *value)
@@ -217,7 +217,7 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 static const struct flag flags[] = {
     { "backend", "NAME", "local: the host itself, without isolation (default); or isolated",
       PF_FOR_RUN, 0, apply_backend },
-    { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT]; allow is repeatable",
+    { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT],...; repeatable",
       PF_FOR_RUN, 0, apply_net },
     { "ro", "DIR", "isolated: show a directory of the host, read-only; repeatable", PF_FOR_RUN, 0,
       apply_ro },

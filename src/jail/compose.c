@@ -224,6 +224,8 @@ static int add_own(struct pf_draft *draft, const struct pf_jail_config *config)
         r = add_proc(draft);
     if (r == 0)
         r = add_steps(draft, dirs, PF_COUNT(dirs));
+    if (r == 0 && config->net == PINFOLD_NET_ALLOW)
+        r = pf_plan_way_out(draft, !config->rootfs);
     if (r == 0)
         r = add_tmpfs(draft, &config->limits, "tmp", 01777);
     if (r == 0)

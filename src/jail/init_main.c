@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pinfold-init: the first process of a jail. It performs the plan of its owner, locks itself in,
- * and then starts a supervisor for each request. It ends when the owner hangs up, and the kernel
- * ends everything inside with it.
+ * and then starts a supervisor for each request. It ends when the owner hangs up or dies, and the
+ * kernel ends everything inside with it.
  */
 #include "jail/init.h"
 
@@ -148,6 +148,7 @@ int main(void)
 
     if (getpid() != 1 || fcntl(PF_INIT_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_RESIDENT, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(PF_INIT_OWNER, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_PLAN, F_SETFD, FD_CLOEXEC) < 0) {
         static const char text[] = PF_INIT_NAME ": this program is started by pinfold itself\n";
         (void)!write(STDERR_FILENO, text, sizeof(text) - 1);

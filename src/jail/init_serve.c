@@ -149,7 +149,8 @@ void init_serve(int signals)
     struct pollfd fds[] = { { PF_INIT_SOCKET, POLLIN, 0 },
                             { signals, POLLIN, 0 },
                             { -1, POLLIN, 0 },
-                            { PF_INIT_RESIDENT, POLLIN, 0 } };
+                            { PF_INIT_RESIDENT, POLLIN, 0 },
+                            { PF_INIT_OWNER, POLLIN, 0 } };
     struct signalfd_siginfo info;
     bool orphans = false;
     pid_t busy;
@@ -161,6 +162,8 @@ void init_serve(int signals)
         look_for_resident(retire);
         fds[3].fd = resident ? -1 : PF_INIT_RESIDENT;
         if (poll(fds, PF_COUNT(fds), orphans ? 1 : -1) < 0 && errno != EINTR)
+            return;
+        if (fds[4].revents)
             return;
         if (fds[1].revents)
             (void)!read(signals, &info, sizeof(info));

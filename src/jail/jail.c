@@ -38,12 +38,13 @@ struct pf_jail {
     int resident; /* socket of its resident supervisor */
     int pidfd;    /* readable when everything inside is gone */
     int proxy;
-    int root; /* of the overlay */
+    pid_t owner; /* a fork of the host must not end what is its parent's */
+    int root;    /* of the overlay */
     struct pf_cgroup cgroup;
 };
 
 struct birth {
-    int program, socket, resident, plan, workspace;
+    int program, socket, resident, owner, plan, workspace;
     unsigned long namespaces;
     bool overlay;
     char *inner_stack;
@@ -90,7 +91,7 @@ static void keep_capabilities(struct birth *birth)
 /* Exactly the descriptors of plan.h, from wherever they are. */
 static void place_descriptors(struct birth *birth)
 {
-    int from[] = { birth->socket, birth->resident, birth->plan, birth->program };
+    int from[] = { birth->socket, birth->resident, birth->owner, birth->plan, birth->program };
 
     for (size_t i = 0; i < PF_COUNT(from); i++) {
         from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, PF_INIT_PROGRAM + 1);
@@ -289,6 +290,9 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
     _cleanup_close_ int plan = pf_plan_compose(config, err);
     if (plan < 0)
         return plan;
+    _cleanup_close_ int owner = (int)syscall(SYS_pidfd_open, jail->owner, 0);
+    if (owner < 0)
+        return pf_fail_os(err, errno, "start a sandbox: open a descriptor of this process");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return pf_fail_os(err, errno, "create a socket for a sandbox");
     jail->socket = pair[0];
@@ -303,6 +307,7 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
         .socket = pair[1],
         .resident = resident[1],
         .plan = plan,
+        .owner = owner,
         .workspace = config->workspace_fd,
         .overlay = config->seed != NULL,
         .namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
@@ -333,7 +338,9 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
     jail = malloc(sizeof(*jail));
     if (!jail)
         return pf_fail_nomem(err);
-    *jail = (struct pf_jail){ .socket = -1, .resident = -1, .pidfd = -1, .proxy = -1, .root = -1 };
+    *jail = (struct pf_jail){
+        .socket = -1, .resident = -1, .pidfd = -1, .proxy = -1, .root = -1, .owner = getpid()
+    };
     r = start(jail, path, config, err);
     if (r != 0)
         pf_jail_close(jail);
@@ -371,10 +378,11 @@ static void close_if_open(int fd)
 void pf_jail_close(struct pf_jail *jail)
 {
     int saved = errno, r;
+    bool owned = jail && jail->owner == getpid();
 
     if (!jail)
         return;
-    if (jail->pidfd >= 0) {
+    if (owned && jail->pidfd >= 0) {
         struct pollfd gone = { jail->pidfd, POLLIN, 0 };
         int64_t deadline = pf_clock_deadline(CLOSE_LIMIT_NS);
         siginfo_t info;
@@ -387,7 +395,8 @@ void pf_jail_close(struct pf_jail *jail)
         /* Init is an orphan, which this process may have adopted; else this fails. */
         waitid(P_PIDFD, (id_t)jail->pidfd, &info, WEXITED | WNOHANG | __WALL);
     }
-    pf_cgroup_done(&jail->cgroup);
+    if (owned)
+        pf_cgroup_done(&jail->cgroup);
     close_if_open(jail->pidfd);
     close_if_open(jail->socket);
     close_if_open(jail->resident);

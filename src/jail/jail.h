@@ -11,7 +11,8 @@
 
 #define PF_JAIL_WORKSPACE "/workspace" /* the workspace, as commands see it */
 #define PF_JAIL_HOME "/home/agent"
-#define PF_JAIL_PROXY_PORT 3128 /* where PINFOLD_NET_ALLOW's proxy listens inside */
+#define PF_JAIL_PROXY_PORT 3128                /* where PINFOLD_NET_ALLOW's proxy listens inside */
+#define PF_JAIL_CONNECT "/run/pinfold/connect" /* and a program that asks it, for ssh and git */
 
 struct pf_jail;
 
@@ -52,7 +53,8 @@ int pf_jail_take_proxy_socket(struct pf_jail *jail);
  * whatever it is inside. The caller owns it. -1 otherwise, and after the first call. */
 int pf_jail_take_root(struct pf_jail *jail);
 
-/* Kill everything inside, wait until it is gone (bounded), free. NULL is fine. */
+/* Kill everything inside, wait until it is gone (bounded), free. NULL is fine. In a fork of the
+ * owner, only give up its copies. */
 void pf_jail_close(struct pf_jail *jail);
 
 #endif

@@ -22,8 +22,9 @@
 enum {
     PF_INIT_SOCKET = 3,
     PF_INIT_RESIDENT = 4, /* the socket of the resident supervisor */
-    PF_INIT_PLAN = 5,
-    PF_INIT_PROGRAM = 6, /* closed by its execution */
+    PF_INIT_OWNER = 5,    /* a pidfd: the socket alone does not tell, a fork may have a copy */
+    PF_INIT_PLAN = 6,
+    PF_INIT_PROGRAM = 7, /* closed by its execution */
 };
 
 enum pf_op_kind {
