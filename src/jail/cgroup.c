@@ -94,19 +94,14 @@ static char *make(const char *parent)
     return path;
 }
 
-static bool enter(const char *dir, pid_t pid)
-{
-    return put_number(dir, "cgroup.procs", (uint64_t)pid);
-}
-
 /* One controller of version 1. */
-static char *join_old(const char *controller, const char *file, uint64_t limit, pid_t pid)
+static char *make_old(const char *controller, const char *file, uint64_t limit)
 {
     char parent[PATH_MAX], *dir;
 
     if (!own_group(controller, parent, sizeof(parent)) || !(dir = make(parent)))
         return NULL;
-    if (put_number(dir, file, limit) && enter(dir, pid))
+    if (put_number(dir, file, limit))
         return dir;
     rmdir(dir);
     free(dir);
@@ -115,7 +110,7 @@ static char *join_old(const char *controller, const char *file, uint64_t limit, 
 
 /* Version 2: the groups of our parent are siblings of our own, which has us in it and so cannot
  * have children with controllers. */
-static char *join_new(struct pf_cgroup *cgroup, uint64_t memory, uint64_t processes, pid_t pid)
+static char *make_new(struct pf_cgroup *cgroup, uint64_t memory, uint64_t processes)
 {
     char parent[PATH_MAX], *slash, *dir;
 
@@ -129,25 +124,53 @@ static char *join_new(struct pf_cgroup *cgroup, uint64_t memory, uint64_t proces
         return NULL;
     cgroup->limits_processes = put_number(dir, "pids.max", processes);
     cgroup->limits_memory = put_number(dir, "memory.max", memory);
-    if ((cgroup->limits_processes || cgroup->limits_memory) && enter(dir, pid))
+    if (cgroup->limits_processes || cgroup->limits_memory)
         return dir;
-    cgroup->limits_processes = cgroup->limits_memory = false;
     rmdir(dir);
     free(dir);
     return NULL;
 }
 
-int pf_cgroup_join(uint64_t memory_bytes, uint64_t processes, pid_t pid, struct pf_cgroup *ret)
+void pf_cgroup_make(uint64_t memory_bytes, uint64_t processes, struct pf_cgroup *ret)
 {
     *ret = (struct pf_cgroup){ .limits_processes = false };
-    ret->dirs[0] = join_new(ret, memory_bytes, processes, pid);
+    ret->dirs[0] = make_new(ret, memory_bytes, processes);
     if (ret->dirs[0])
-        return 0;
-    ret->dirs[0] = join_old("pids", "pids.max", processes, pid);
+        return;
+    ret->dirs[0] = make_old("pids", "pids.max", processes);
     ret->limits_processes = ret->dirs[0] != NULL;
-    ret->dirs[1] = join_old("memory", "memory.limit_in_bytes", memory_bytes, pid);
+    ret->dirs[1] = make_old("memory", "memory.limit_in_bytes", memory_bytes);
     ret->limits_memory = ret->dirs[1] != NULL;
-    return 0;
+}
+
+static int open_entry(const char *dir)
+{
+    static const char *const names[] = { "tasks", "cgroup.procs" }; /* of versions 1 and 2 */
+    char path[PATH_MAX];
+    int fd = -1;
+
+    for (size_t i = 0; fd < 0 && i < PF_COUNT(names); i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+    }
+    return fd < 0 ? -errno : fd;
+}
+
+int pf_cgroup_entries(const struct pf_cgroup *cgroup, int fds[static PF_CGROUP_MAX])
+{
+    int count = 0;
+
+    for (int i = 0; i < PF_CGROUP_MAX; i++) {
+        int fd = cgroup->dirs[i] ? open_entry(cgroup->dirs[i]) : -1;
+        if (fd >= 0)
+            fds[count++] = fd;
+        if (!cgroup->dirs[i] || fd >= 0)
+            continue;
+        while (count > 0)
+            close(fds[--count]);
+        return fd;
+    }
+    return count;
 }
 
 void pf_cgroup_done(struct pf_cgroup *cgroup)

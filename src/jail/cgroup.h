@@ -19,10 +19,15 @@ struct pf_cgroup {
     bool limits_processes, limits_memory;
 };
 
-/* Make groups with these limits (already resolved: no zeroes) and put a process into them; what it
- * forks later is in them too. Best effort: ret says what is in force. Also removes groups of owners
- * that are dead. -PINFOLD_ENOMEM or 0. */
-int pf_cgroup_join(uint64_t memory_bytes, uint64_t processes, pid_t pid, struct pf_cgroup *ret);
+/* Make groups with these limits (already resolved: no zeroes). Best effort: ret says what they
+ * limit. Also removes groups of owners that are dead. */
+void pf_cgroup_make(uint64_t memory_bytes, uint64_t processes, struct pf_cgroup *ret);
+
+/* Open the ways in: a process that writes "0" to each of these is in the groups, and what it forks
+ * later is too. To be put there by somebody else takes a lock that the kernel gives only after a
+ * grace period of all processors, milliseconds on a busy machine; for the process itself, alone, it
+ * does not (version 1). Returns how many were stored in fds, or -errno. */
+int pf_cgroup_entries(const struct pf_cgroup *cgroup, int fds[static PF_CGROUP_MAX]);
 
 /* Remove the groups. Everything in them must be gone. */
 void pf_cgroup_done(struct pf_cgroup *cgroup);

@@ -34,8 +34,10 @@ void init_build(const struct pf_plan *plan);
 int init_overlay(const struct pf_plan *plan);
 /* Give the owner a way in, once the overlay is in its place. */
 void init_give_root(void);
-/* Returns the socket that listens for the proxy, or -1. */
-int init_network(const struct pf_plan *plan);
+/* Make the network of the jail, beside whatever is done between these two. The second enters it,
+ * and returns the socket that listens for the proxy, or -1. */
+void init_network_begin(const struct pf_plan *plan);
+int init_network_end(const struct pf_plan *plan);
 /* Give up everything: after this nothing can be set up any more. */
 void init_lock(const struct pf_plan *plan);
 void init_landlock(const struct pf_plan *plan);

@@ -109,18 +109,54 @@ void init_each(const struct pf_plan *plan, size_t from, size_t to,
     }
 }
 
-static const struct pf_plan *map_plan(void)
+/* What is forked from here on is in the groups too. */
+static void enter_groups(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (write(fds[i], "0", 1) != 1)
+            init_fail("enter a control group", "of the sandbox");
+        close(fds[i]);
+    }
+}
+
+static const struct pf_plan *map_plan(int fd)
 {
     struct stat st;
     const struct pf_plan *plan;
 
-    if (fstat(PF_INIT_PLAN, &st) < 0)
+    if (fstat(fd, &st) < 0)
         init_fail("read the plan", "");
-    plan = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, PF_INIT_PLAN, 0);
+    plan = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (plan == MAP_FAILED)
         init_fail("read the plan", "");
-    close(PF_INIT_PLAN);
+    close(fd);
     return plan;
+}
+
+static const struct pf_plan *receive_plan(void)
+{
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_INIT_FDS_MAX * sizeof(int))];
+    int fds[PF_INIT_FDS_MAX];
+    char byte;
+    struct iovec iov = { &byte, sizeof(byte) };
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+    };
+    size_t count = 0;
+    struct cmsghdr *part;
+    ssize_t len;
+
+    len = recvmsg(PF_INIT_SOCKET, &message, MSG_CMSG_CLOEXEC);
+    if (len == 0) /* the owner has thought better of it */
+        _exit(0);
+    part = len < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+        count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    if (count == 0 || count > PF_COUNT(fds))
+        init_fail("receive the plan", "");
+    memcpy(fds, CMSG_DATA(part), count * sizeof(int));
+    enter_groups(fds + 1, count - 1);
+    return map_plan(fds[0]);
 }
 
 /* Blocked signals do not reach PID 1 in any way: not from inside, where it could be meant as an
@@ -148,8 +184,7 @@ int main(void)
 
     if (getpid() != 1 || fcntl(PF_INIT_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_RESIDENT, F_SETFD, FD_CLOEXEC) < 0 ||
-        fcntl(PF_INIT_OWNER, F_SETFD, FD_CLOEXEC) < 0 ||
-        fcntl(PF_INIT_PLAN, F_SETFD, FD_CLOEXEC) < 0) {
+        fcntl(PF_INIT_OWNER, F_SETFD, FD_CLOEXEC) < 0) {
         static const char text[] = PF_INIT_NAME ": this program is started by pinfold itself\n";
         (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
         return 2;
@@ -158,11 +193,12 @@ int main(void)
     prctl(PR_SET_NAME, PF_INIT_NAME, 0, 0, 0);
     umask(0);
     signals = take_signals();
-    plan = map_plan();
+    plan = receive_plan();
+    init_network_begin(plan);
     init_build(plan);
     if (sethostname("pinfold", 7) < 0)
         init_fail("name the sandbox", "");
-    proxy = init_network(plan);
+    proxy = init_network_end(plan);
     umask(022);
     init_lock(plan);
     init_lease(PF_INIT_RESIDENT, PF_FIRST_LIFE);
