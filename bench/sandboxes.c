@@ -31,6 +31,7 @@ struct sandbox {
 };
 
 static struct pinfold_error err;
+static char workspace[] = "/tmp/pinfold-bench-XXXXXX";
 
 static void die(const char *what) __attribute__((noreturn));
 static void die(const char *what)
@@ -54,9 +55,11 @@ static void print(const char *name, int64_t began)
 
 static struct sandbox open_sandbox(void)
 {
+    struct pinfold_isolated_options options = PINFOLD_ISOLATED_OPTIONS_INIT;
     struct sandbox box;
 
-    if (pinfold_isolated_backend_new(NULL, &box.backend, &err) < 0)
+    options.workspace_root = workspace; /* what else one would do makes no directory either */
+    if (pinfold_isolated_backend_new(&options, &box.backend, &err) < 0)
         die("make a backend");
     box.ops = pinfold_backend_get_ops(box.backend);
     box.state = pinfold_backend_get_state(box.backend);
@@ -207,8 +210,9 @@ static void print_memory(int count)
  * others, count as 0. */
 static void print_objects(const char *when)
 {
-    static const char *const caches[] = { "net_namespace ", "mnt_cache ",     "pid_namespace ",
-                                          "user_namespace ", "uts_namespace ", "task_struct ",
+    static const char *const caches[] = { "net_namespace ",     "mnt_cache ",
+                                          "pid_namespace ",     "user_namespace ",
+                                          "uts_namespace ",     "task_struct ",
                                           "shmem_inode_cache ", "sock_inode_cache " };
 
     for (size_t i = 0; i < sizeof(caches) / sizeof(caches[0]); i++)
@@ -251,6 +255,8 @@ int main(int argc, char **argv)
 {
     int number = argc > 2 ? atoi(argv[2]) : 0;
 
+    if (!mkdtemp(workspace))
+        die("make a workspace");
     if (number > 0 && strcmp(argv[1], "command") == 0 && argc > 3)
         measure_commands(number, (const char *const *)argv + 3);
     else if (number > 0 && strcmp(argv[1], "start") == 0)
@@ -261,7 +267,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: sandboxes command ROUNDS PROGRAM [ARG]...\n"
                         "       sandboxes start ROUNDS [PROGRAM [ARG]...]\n"
                         "       sandboxes idle COUNT\n");
+        rmdir(workspace);
         return 2;
     }
+    rmdir(workspace);
     return 0;
 }

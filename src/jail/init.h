@@ -27,8 +27,10 @@ void init_each(const struct pf_plan *plan, size_t from, size_t to,
 const char *init_target(const struct pf_op *op);
 const char *init_text(const struct pf_op *op);
 
-/* Become the user of the jail, build the tree and make it the root. */
-void init_build(const struct pf_plan *plan);
+/* Become the user of the jail, build the tree and make it the root. Only after the end is nothing
+ * of the host's tree left. */
+void init_build_begin(const struct pf_plan *plan);
+void init_build_end(void);
 /* Mount the overlay of a seed, with the layers in the working directory. Returns it, attached to
  * nothing yet. */
 int init_overlay(const struct pf_plan *plan);

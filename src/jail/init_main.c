@@ -195,12 +195,13 @@ int main(void)
     signals = take_signals();
     plan = receive_plan();
     init_network_begin(plan);
-    init_build(plan);
+    init_build_begin(plan);
     if (sethostname("pinfold", 7) < 0)
         init_fail("name the sandbox", "");
     proxy = init_network_end(plan);
     umask(022);
     init_lock(plan);
+    init_build_end();
     init_lease(PF_INIT_RESIDENT, PF_FIRST_LIFE);
     init_send(PF_INIT_READY, proxy);
     if (proxy >= 0)
