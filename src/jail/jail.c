@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The owner's side: starting the first process of a jail, and taking it down. */
-#include "jail/cgroup.h"
 #include "jail/jail.h"
 
 #include <errno.h>
@@ -21,6 +20,7 @@
 #include "jail/birth.h"
 #include "jail/compose.h"
 #include "jail/explain.h"
+#include "jail/limits.h"
 #include "proc/launcher.h"
 
 #define START_LIMIT_NS (30 * PF_NS_PER_SEC) /* a machine that is slower is broken */
@@ -38,6 +38,7 @@ struct pf_jail {
     pid_t owner; /* a fork of the host must not end what is its parent's */
     int root;    /* of the overlay */
     struct pf_cgroup cgroup;
+    enum pinfold_holder holders[PINFOLD_LIMIT_COUNT];
 };
 
 /* The kernel did not do what, which is no fault of the caller's: say how to turn it on. */
@@ -147,21 +148,17 @@ static int send_plan(struct pf_jail *jail, int plan, struct pinfold_error *err)
     return r;
 }
 
-/* The plan, and the groups that what init forks will be in: made while init is started. */
+/* The groups that what init forks will be in, and the plan: made while init is started. */
 static int prepare(struct pf_jail *jail, const struct pf_jail_config *config,
                    struct pinfold_error *err)
 {
-    const struct pinfold_limits *limits = &config->limits;
-    int plan = pf_plan_compose(config, err);
+    struct pf_jail_config resolved = *config;
+    int r;
 
-    if (plan < 0)
-        return plan;
-    pf_cgroup_make(pf_plan_memory(limits), pf_plan_processes(limits), &jail->cgroup);
-    if (geteuid() == 0 && !jail->cgroup.limits_processes)
-        pf_log(PINFOLD_LOG_WARNING,
-               "the number of processes in this sandbox is not limited: no control group could be "
-               "made, and the kernel exempts root from rlimits; run as another user");
-    return plan;
+    pf_limits_resolve(&resolved.limits);
+    pf_cgroup_make(NULL, &resolved.limits, &jail->cgroup);
+    r = pf_limits_hold(&resolved.limits, &jail->cgroup, jail->holders, err);
+    return r < 0 ? r : pf_plan_compose(&resolved, jail->holders, err);
 }
 
 /* With / as the workspace everything would be shown after all. */
@@ -237,7 +234,13 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
     if (!jail)
         return pf_fail_nomem(err);
     *jail = (struct pf_jail){
-        .socket = -1, .resident = -1, .pidfd = -1, .proxy = -1, .root = -1, .owner = getpid()
+        .socket = -1,
+        .resident = -1,
+        .pidfd = -1,
+        .proxy = -1,
+        .root = -1,
+        .owner = getpid(),
+        .cgroup = PF_CGROUP_INIT,
     };
     r = start(jail, path, config, err);
     if (r != 0)
@@ -245,6 +248,16 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
     else
         *ret = jail;
     return r;
+}
+
+const enum pinfold_holder *pf_jail_holders(const struct pf_jail *jail)
+{
+    return jail->holders;
+}
+
+void pf_jail_count(const struct pf_jail *jail, bool forks, struct pf_cgroup_counts *ret)
+{
+    pf_cgroup_count(&jail->cgroup, forks, ret);
 }
 
 int pf_jail_socket(const struct pf_jail *jail)

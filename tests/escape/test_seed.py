@@ -150,13 +150,15 @@ def test_a_seed_stays_what_it_is(field: Range, seed: Path, name: str) -> None:
     field.give(field.workspace)
     before = state(field.workspace)
     control = field.control(f"{PYTHON} attack.py")
+    if "not supported" in control.stderr or "Inappropriate ioctl" in control.stderr:
+        pytest.skip("this file system has no such thing")
     assert state(field.workspace) != before, f"the attack does nothing: {control.stderr}"
     shutil.rmtree(field.workspace)
     before = state(seed)
     done = field.run(f"{PYTHON} attack.py", *OVERLAY, seed, "--json", workspace=False)
     assert '"mode": "overlay"' in done.stdout
     assert state(seed) == before
-    assert "Traceback" not in done.stdout or name == "flags", done.stdout
+    assert "Traceback" not in done.stdout, done.stdout
 
 
 READ_HIDDEN = """
