@@ -182,28 +182,40 @@ static uint64_t number_in(const char *path, const char *label)
     return number;
 }
 
-/* The proportional set of every first process of a sandbox, in KiB. */
-static void print_memory(int count)
+/* The proportional set of everything that waits in a sandbox, of whosever, in KiB. */
+static uint64_t sum_memory(void)
 {
-    uint64_t total = 0, most = 0, found = 0;
+    uint64_t total = 0;
     DIR *dir = opendir("/proc");
     struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {
         char path[300];
         snprintf(path, sizeof(path), "/proc/%s/status", entry->d_name);
-        if (count_lines(path, "Name:\tpinfold-init") == 0)
+        if (count_lines(path, "Name:\tpinfold-init") == 0 &&
+            count_lines(path, "Name:\tpinfold-super") == 0)
             continue;
         snprintf(path, sizeof(path), "/proc/%s/smaps_rollup", entry->d_name);
-        uint64_t pss = number_in(path, "Pss:");
-        total += pss;
-        most = pss > most ? pss : most;
-        found++;
+        total += number_in(path, "Pss:");
     }
     if (dir)
         closedir(dir);
-    printf("sandboxes %d\nprocesses_found %" PRIu64 "\n", count, found);
-    printf("pss_mean_kib %" PRIu64 "\npss_most_kib %" PRIu64 "\n", found ? total / found : 0, most);
+    return total;
+}
+
+/* How many control groups there are of a controller. */
+static unsigned count_groups(const char *controller)
+{
+    char line[512], name[64];
+    unsigned count = 0, found;
+    FILE *file = fopen("/proc/cgroups", "re");
+
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "%63s %*u %u", name, &found) == 2 && strcmp(name, controller) == 0)
+            count = found;
+    if (file)
+        fclose(file);
+    return count;
 }
 
 /* Objects of the kernel that a sandbox has some of. Caches that cannot be read, or are merged with
@@ -219,7 +231,8 @@ static void print_objects(const char *when)
         printf("%s %s%" PRIu64 "\n", when, caches[i], number_in("/proc/slabinfo", caches[i]));
     printf("%s descriptors %u\n", when, count_entries("/proc/self/fd"));
     printf("%s mounts %u\n", when, count_lines("/proc/self/mountinfo", NULL));
-    printf("%s cgroups_of_pids %" PRIu64 "\n", when, number_in("/proc/cgroups", "pids\t7\t"));
+    printf("%s groups_of_pids %u\n%s groups_of_memory %u\n", when, count_groups("pids"), when,
+           count_groups("memory"));
     printf("%s memory_available_mib %" PRIu64 "\n", when,
            number_in("/proc/meminfo", "MemAvailable:") / 1024);
 }
@@ -228,6 +241,7 @@ static void measure_idle(int count)
 {
     struct sandbox *boxes = calloc((size_t)count, sizeof(*boxes));
     struct rlimit files;
+    uint64_t memory;
     int64_t began;
 
     if (!boxes)
@@ -235,12 +249,13 @@ static void measure_idle(int count)
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
+    memory = sum_memory();
     print_objects("before");
     began = now();
     for (int i = 0; i < count; i++)
         boxes[i] = open_sandbox();
     print("started_ns", began);
-    print_memory(count);
+    printf("pss_kib_each %" PRIu64 "\n", (sum_memory() - memory) / (uint64_t)count);
     print_objects("during");
     began = now();
     for (int i = 0; i < count; i++)
