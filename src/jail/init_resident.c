@@ -33,6 +33,7 @@ static bool settle(int retire)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int from[] = { [SOCKET] = PF_INIT_RESIDENT, [RETIRE] = retire, [NOTHING] = null };
 
+    pf_default_signals();
     if (null < 0 || !pf_super_settle())
         return false;
     for (int i = SOCKET; i < FIRST_FREE; i++) {

@@ -90,6 +90,7 @@ static void start(const struct pf_wire_request *request, const int *fds)
     }
     pid = fork();
     if (pid == 0) {
+        pf_default_signals();
         pf_serve(request, fds, NULL);
         _exit(0);
     }
@@ -155,7 +156,6 @@ void init_serve(int signals)
     bool orphans = false;
     pid_t busy;
 
-    pf_default_signals();
     if (pipe2(retire, O_CLOEXEC | O_NONBLOCK) == 0)
         fds[2].fd = retire[0];
     while (true) {
