@@ -157,7 +157,8 @@ static int start_launcher(struct isolated *isolated, struct pinfold_error *err)
     struct pf_directory *dir = &isolated->dir;
     struct pf_launcher *launcher = NULL;
     bool stopped;
-    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &launcher, err);
+    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail),
+                                    pf_jail_resident(isolated->jail), &launcher, err);
 
     if (r < 0)
         return r;
