@@ -180,6 +180,18 @@ static unsigned count_descendants(void)
     return (unsigned)pf_children(pids, PF_COUNT(pids), true);
 }
 
+/* Freeing the inode of a directory that was removed can take longer than all of a short command,
+ * and whoever holds it last pays for it: this process, when the owner has gone. */
+static void stay(const struct super *super)
+{
+    struct pollfd fds[] = { { super->control, 0, 0 }, /* only the hang-up */
+                            { super->owner, POLLIN, 0 } };
+
+    while (super->control >= 0 && super->owner >= 0 && poll(fds, PF_COUNT(fds), -1) < 0 &&
+           errno == EINTR) {
+    }
+}
+
 static void finish(struct super *super, unsigned left) __attribute__((noreturn));
 static void finish(struct super *super, unsigned left)
 {
@@ -188,6 +200,8 @@ static void finish(struct super *super, unsigned left)
                                     .cause = super->cause,
                                     .status = super->leader_gone ? super->status : SIGKILL,
                                     .left = left });
+    if (super->spec->stays && !super->exit_told)
+        stay(super);
     _exit(0);
 }
 
@@ -333,7 +347,7 @@ void pf_supervise(const struct pf_super_spec *given)
     }
     close(spec.write_end[0]);
     close(spec.write_end[1]);
-    if (spec.cwd >= 0)
+    if (spec.cwd >= 0 && !spec.stays)
         close(spec.cwd);
     if (spec.script >= 0)
         close(spec.script);
