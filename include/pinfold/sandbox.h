@@ -18,8 +18,8 @@ struct pinfold_sandbox_options {
     struct pinfold_backend *backend; /* required: an instance or a template; a reference is taken */
     double ttl_seconds;              /* required: > 0, or PINFOLD_TTL_NONE is refused */
     struct pinfold_manager *manager; /* NULL: one of its own with this ttl */
-    const char *seed_from;           /* host directory copied in by start; "~/" is expanded, a
-                                        relative path is resolved now */
+    const char *seed_from; /* host directory copied in (or shown) by start; "~/" is expanded, a
+                              relative path is resolved now */
     const char *const *seed_exclude; /* NULL-terminated; added to the default excludes */
     const struct pinfold_sync_policy *sync_policy; /* NULL: pinfold_default_sync_policy() */
     const char *sync_dest;                         /* where flush writes; NULL: seed_from */
@@ -232,7 +232,7 @@ PINFOLD_API int pinfold_sandbox_move_file(struct pinfold_sandbox *sandbox, const
                                           struct pinfold_error *err);
 
 /**
- * Sandbox.read_file: a whole file as text, exactly as stored.
+ * Sandbox.read_file: a whole file as text, exactly as stored, of at most PINFOLD_READ_MAX_BYTES.
  *
  * sandbox   borrowed
  * path      borrowed
@@ -240,7 +240,7 @@ PINFOLD_API int pinfold_sandbox_move_file(struct pinfold_sandbox *sandbox, const
  * cancel    borrowed, may be NULL
  * err       borrowed, may be NULL
  *
- * Returns 0, -PINFOLD_EPATH, -PINFOLD_EOS, -PINFOLD_EENCODING (not UTF-8: use
+ * Returns 0, -PINFOLD_EPATH, -PINFOLD_EOS (EFBIG: too large), -PINFOLD_EENCODING (not UTF-8: use
  * pinfold_sandbox_download_files()), -PINFOLD_ESTART, -PINFOLD_ECANCELLED or -PINFOLD_ENOMEM.
  * Threads: any.
  */

@@ -21,7 +21,8 @@ const struct pf_command *pf_command_find(const char *name)
     return NULL;
 }
 
-/* A file opened while 0, 1 or 2 is closed would become our stdout: fill the gaps. */
+/* A file opened while 0, 1 or 2 is closed would become our stdout: fill the gaps. Writing to the
+ * stdout that is not there still fails: output that is lost is an error. */
 static bool fill_standard_fds(void)
 {
     struct pollfd fds[3] = { { .fd = 0 }, { .fd = 1 }, { .fd = 2 } };
@@ -30,7 +31,7 @@ static bool fill_standard_fds(void)
         return true;
     for (int i = 0; i < 3; i++) {
         /* open() takes the lowest free number, which is this one. */
-        if ((fds[i].revents & POLLNVAL) && open("/dev/null", O_RDWR) != i)
+        if ((fds[i].revents & POLLNVAL) && open("/dev/null", i == 1 ? O_RDONLY : O_RDWR) != i)
             return false;
     }
     return true;

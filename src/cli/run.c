@@ -31,6 +31,7 @@ struct run {
     struct pf_report *report; /* NULL without --json */
     struct pinfold_execute_result result;
     bool executed;
+    bool overlay; /* the workspace is one: its directory has only what was changed */
 };
 
 /* Tell what failed. A cancelled call is no failure: who fired the token knows. */
@@ -66,7 +67,12 @@ static int start(struct run *run)
                    "what cannot be copied with --exclude");
         return status;
     }
-    if (run->options.seed)
+    run->overlay = seed.mode == PINFOLD_SEED_OVERLAY;
+    if (run->overlay)
+        pf_note("seeded %llu files (%s) by an overlay, %zu hidden",
+                (unsigned long long)seed.files_seeded, pf_format_size(seed.bytes_seeded, size),
+                seed.skipped_paths.count);
+    else if (run->options.seed)
         pf_note("seeded %llu files (%s), %zu skipped", (unsigned long long)seed.files_seeded,
                 pf_format_size(seed.bytes_seeded, size), seed.skipped_paths.count);
     return 0;
@@ -88,6 +94,31 @@ static int stopped(struct run *run)
     return PF_EXIT_FAILED;
 }
 
+/* What ended the command, and what lets it go on. A timeout is told above. */
+static void note_limit(const struct pinfold_execute_result *result)
+{
+    static const struct {
+        const char *what, *remedy;
+    } notes[PINFOLD_LIMIT_COUNT] = {
+        [PINFOLD_LIMIT_MEMORY] = { "it ran out of memory", "--memory" },
+        [PINFOLD_LIMIT_PROCESSES] = { "it could not start more processes", "--processes" },
+        [PINFOLD_LIMIT_CPU_TIME] = { "it used up its processor time", "--cpu-seconds" },
+        [PINFOLD_LIMIT_FILE_SIZE] = { "a file became too large", "--file-size" },
+        [PINFOLD_LIMIT_WORKSPACE] = { "the workspace became too large", "--workspace-size" },
+        [PINFOLD_LIMIT_DISK] = { "the disk of the workspace is nearly full", "--workspace-size" },
+    };
+
+    for (int i = 0; i < PINFOLD_LIMIT_COUNT; i++) {
+        if (!notes[i].what || !(result->limits_hit & 1U << i))
+            continue;
+        if (result->limit == (enum pinfold_limit)i)
+            pf_note("the command failed: %s; %s gives it more", notes[i].what, notes[i].remedy);
+        else
+            pf_note("something in the sandbox was stopped: %s; %s gives it more", notes[i].what,
+                    notes[i].remedy);
+    }
+}
+
 static void note_result(const struct run *run)
 {
     /* Nothing was run, and nothing streamed: the library says why in place of the command. */
@@ -95,6 +126,7 @@ static void note_result(const struct run *run)
         pf_put(STDERR_FILENO, run->result.stderr_text, run->result.stderr_len);
     if (run->result.timed_out)
         pf_note("the command ran out of time and was stopped; --timeout gives it more");
+    note_limit(&run->result);
     if (run->out.cut || run->result.truncated)
         pf_note("the output was cut; --max-output lets more of it through");
     if (run->result.background)
@@ -145,7 +177,8 @@ static void keep_workspace(struct run *run)
     if (!run->box.temporary)
         return;
     run->box.keep = true;
-    pf_say("the results are kept in %s; remove it when you have them", run->box.temporary);
+    pf_say("the results are kept in %s%s; remove it when you have them", run->box.temporary,
+           run->overlay ? "/changes" : "");
     if (run->report)
         run->report->kept(run->report, run->box.temporary);
 }
@@ -235,6 +268,13 @@ static int run_command(const struct pf_command *command, int argc, char **argv)
         return status;
     if (!run.options.command[0])
         status = pf_usage_error(command, "no command to run");
+    else if (run.options.isolated_alone && !run.options.isolated)
+        status = pf_usage_error(command, "--%s needs --backend isolated",
+                                run.options.isolated_alone);
+    else if (run.options.overlay && !run.options.isolated)
+        status = pf_usage_error(command, "--seed-mode overlay needs --backend isolated");
+    else if (run.options.overlay && !run.options.seed)
+        status = pf_usage_error(command, "--seed-mode overlay without --seed has nothing to show");
     else if (run.options.wants_sync && !run.options.sync && !run.options.seed)
         status = pf_usage_error(command, "--sync without --seed has nowhere to go: name a "
                                          "directory, --sync=DIR");
@@ -269,7 +309,15 @@ const struct pf_command pf_command_run = {
             "\n"
             "The local backend does not isolate: the command can do whatever you can do. The\n"
             "isolated one contains it: a system that is read-only, the workspace at /workspace,\n"
-            "no network unless --net opens one, and nothing else of this machine.",
+            "no network unless --net opens one, and nothing else of this machine.\n"
+            "\n"
+            "Bytes may end in K, M or G, powers of 1024; limits may be 'unlimited'. What no "
+            "control\n"
+            "group can hold is held for each process, or looked after: 'pinfold doctor' says "
+            "which.\n"
+            "The workspace is a directory of the host, looked at several times a second: commands\n"
+            "are killed when it holds more than --workspace-size, and without that when its disk\n"
+            "has less than 1G, or a twentieth, or half of what was free at the start.",
     .bit = PF_FOR_RUN,
     .run = run_command,
 };

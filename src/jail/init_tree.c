@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define MOST_PROCESSES (1 << 22) /* of any kernel */
+
 static int workspace = -1;
 
 static int clone_tree(int dir, const char *path)
@@ -241,15 +243,20 @@ static void begin_root(void)
     close(root);
 }
 
-/* The kernel refuses a limit below what its processors need: then there is none but that. */
+/* The kernel refuses a limit below what its processors need: then the next that it takes. */
 static void limit_processes(uint64_t count)
 {
+    static const char path[] = "proc/sys/kernel/pid_max";
+    int fd = count ? open(path, O_WRONLY | O_CLOEXEC) : -1;
     char text[24];
-    int fd = count ? open("proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC) : -1;
 
-    if (fd < 0)
+    if (!count)
         return;
-    (void)!write(fd, text, (size_t)(put_number(text, count) - text));
+    while (fd < 0 || write(fd, text, (size_t)(put_number(text, count) - text)) < 0) {
+        if (fd < 0 || errno != EINVAL || count > MOST_PROCESSES)
+            init_fail("limit the number of processes through", path);
+        count *= 2;
+    }
     close(fd);
 }
 
@@ -262,7 +269,7 @@ void init_build(const struct pf_plan *plan)
         init_fail("change a mount (mount_setattr, which Linux has since 5.12)", "");
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         init_fail("make the mounts of the sandbox private", "");
-    workspace = clone_tree(AT_FDCWD, ".");
+    workspace = plan->seed_at ? init_overlay(plan) : clone_tree(AT_FDCWD, ".");
     if (workspace < 0)
         init_fail("show the host's", "workspace directory");
     begin_root();
@@ -270,7 +277,9 @@ void init_build(const struct pf_plan *plan)
     if (set_attributes(AT_FDCWD, ".", AT_RECURSIVE,
                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
         init_fail("make read-only", "the root of the sandbox");
-    init_each(plan, plan->shown_end, plan->size, perform);
+    init_each(plan, plan->shown_end, plan->ops_end, perform);
+    if (plan->seed_at)
+        init_give_root();
     limit_processes(plan->max_processes);
     /* Nothing in /proc has to be written by programs; much must not be by those of a root owner. */
     if (set_attributes(AT_FDCWD, "proc", 0, MOUNT_ATTR_RDONLY) < 0)
