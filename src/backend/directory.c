@@ -117,6 +117,22 @@ int pf_directory_open(struct pf_directory *dir, struct pinfold_error *err)
     return r;
 }
 
+int pf_directory_set_launcher(struct pf_directory *dir, struct pf_launcher *launcher,
+                              struct pinfold_error *err)
+{
+    bool stopped;
+
+    pthread_mutex_lock(&dir->lock);
+    stopped = dir->stopped;
+    if (!stopped)
+        dir->launcher = launcher;
+    pthread_mutex_unlock(&dir->lock);
+    if (!stopped)
+        return 0;
+    pf_launcher_free(launcher);
+    return pf_fail(err, PINFOLD_ESTART, "workspace %s is being closed", PF_QUOTE(dir->real_root));
+}
+
 void pf_directory_close(struct pf_directory *dir)
 {
     pf_directory_stop_commands(dir, NULL);

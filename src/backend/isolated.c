@@ -32,6 +32,9 @@ struct isolated {
     struct pinfold_limits limits;
     struct pf_jail *jail;
     struct pf_egress *egress; /* the way out, with PINFOLD_NET_ALLOW */
+
+    bool is_view;              /* its jail is made by the first command */
+    pthread_mutex_t view_lock; /* of making it: whoever waits here needs it too */
 };
 
 /* All that a command has of an environment, before what was asked for. */
@@ -110,6 +113,7 @@ static int make_root(struct isolated *isolated, struct pinfold_error *err)
 static int open_jail(struct isolated *isolated, struct pinfold_error *err)
 {
     struct pf_directory *dir = &isolated->dir;
+    struct pf_launcher *launcher = NULL;
     int r = pf_jail_open(
             &(struct pf_jail_config){
                     .workspace_fd = dir->root->fd,
@@ -125,8 +129,8 @@ static int open_jail(struct isolated *isolated, struct pinfold_error *err)
     if (r == 0)
         r = open_egress(isolated, err);
     if (r == 0)
-        r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &dir->launcher, err);
-    return r;
+        r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &launcher, err);
+    return r < 0 ? r : pf_directory_set_launcher(dir, launcher, err);
 }
 
 static void remove_own_root(struct isolated *isolated)
@@ -188,11 +192,29 @@ static void isolated_free(void *state)
     pf_strv_free(isolated->ro);
     pf_strv_free(isolated->rw);
     pf_strv_free(isolated->net_allow);
+    pthread_mutex_destroy(&isolated->view_lock);
     free(isolated->rootfs);
     free(isolated);
 }
 
 /* ---- commands ---- */
+
+/* The first command of a view starts its jail. When that fails the next one tries again. */
+static int ready_jail(struct isolated *isolated, struct pinfold_error *err)
+{
+    int r = 0;
+
+    if (!isolated->is_view)
+        return 0;
+    pthread_mutex_lock(&isolated->view_lock);
+    if (!isolated->dir.launcher) {
+        r = open_jail(isolated, err);
+        if (r < 0)
+            pf_jail_close(TAKE(isolated->jail));
+    }
+    pthread_mutex_unlock(&isolated->view_lock);
+    return r;
+}
 
 static int isolated_execute(void *state, const struct pinfold_execute_options *options,
                             struct pinfold_execute_result *ret_result,
@@ -215,6 +237,9 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
     cwd_fd = pf_beneath_open(root->fd, cwd, O_PATH | O_DIRECTORY, 0);
     if (cwd_fd < 0)
         return pf_fail_at(err, -cwd_fd, "enter directory", cwd);
+    r = ready_jail(isolated, err);
+    if (r < 0)
+        return r;
     if (pwd)
         env = pf_env_merge(
                 (const char *const *const[]){
@@ -235,6 +260,8 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
     return pf_run(isolated->dir.launcher, &request, ret_result, err);
 }
 
+static int isolated_view(void *state, struct pinfold_backend **ret_view, struct pinfold_error *err);
+
 static const struct pinfold_backend_ops isolated_ops = {
     .size = sizeof(struct pinfold_backend_ops),
     .type_name = "IsolatedSandboxBackend",
@@ -251,8 +278,23 @@ static const struct pinfold_backend_ops isolated_ops = {
     .upload_files = pf_directory_upload_files,
     .download_files = pf_directory_download_files,
     .execute = isolated_execute,
+    .view = isolated_view,
     .workspace_root = isolated_workspace_root,
     .storage_key = pf_directory_storage_key,
+    .free = isolated_free,
+};
+
+/* What of it reads. Its root is open from the start, and is its parent's. */
+static const struct pinfold_backend_ops view_ops = {
+    .size = sizeof(struct pinfold_backend_ops),
+    .type_name = "IsolatedSandboxBackend",
+    .close = isolated_close,
+    .stop_commands = pf_directory_stop_commands,
+    .read_file = pf_directory_read_file,
+    .list_dir = pf_directory_list_dir,
+    .download_files = pf_directory_download_files,
+    .execute = isolated_execute,
+    .workspace_root = isolated_workspace_root,
     .free = isolated_free,
 };
 
@@ -310,6 +352,7 @@ static int copy_options(struct isolated *isolated, const struct pinfold_isolated
     int r = pf_directory_init(&isolated->dir, options->workspace_root, options->timeout_seconds,
                               options->max_output_bytes, options->env, err);
 
+    pthread_mutex_init(&isolated->view_lock, NULL);
     if (r < 0)
         return r;
     isolated->dir.fixed = true; /* the jail shows the directory that it was given */
@@ -353,5 +396,60 @@ int pinfold_isolated_backend_new(const struct pinfold_isolated_options *options,
         r = pinfold_backend_new(&isolated_ops, isolated, NULL, ret_backend, err);
     if (r == 0)
         (void)TAKE(isolated);
+    return r;
+}
+
+/* ---- views ---- */
+
+/* The options of a view: the parent's, without what could change something or lead out. */
+static int view_options(const struct isolated *parent, char ***ret_ro,
+                        struct pinfold_isolated_options *ret, struct pinfold_error *err)
+{
+    const char *const *shown[] = { (const char *const *)parent->ro,
+                                   (const char *const *)parent->rw };
+
+    *ret_ro = pf_strv_concat(shown, PF_COUNT(shown));
+    if (!*ret_ro)
+        return pf_fail_nomem(err);
+    *ret = (struct pinfold_isolated_options){
+        .size = sizeof(*ret),
+        .workspace_root = parent->dir.real_root,
+        .timeout_seconds = parent->dir.timeout_seconds,
+        .max_output_bytes = parent->dir.max_output_bytes,
+        .env = (const char *const *)parent->dir.env,
+        .ro = (const char *const *)*ret_ro,
+        .rootfs = parent->rootfs,
+        .net = PINFOLD_NET_NONE,
+        .limits = parent->limits,
+        .workspace_read_only = true,
+    };
+    return 0;
+}
+
+static int isolated_view(void *state, struct pinfold_backend **ret_view, struct pinfold_error *err)
+{
+    PF_CLEANUP(isolated_freep) struct isolated *view = calloc(1, sizeof(*view));
+    struct isolated *parent = state;
+    struct pinfold_isolated_options options;
+    _cleanup_strv_ char **ro = NULL;
+    int r;
+
+    if (!view)
+        return pf_fail_nomem(err);
+    r = view_options(parent, &ro, &options, err);
+    if (r == 0)
+        r = copy_options(view, &options, err);
+    if (r < 0)
+        return r;
+    view->is_view = true;
+    view->dir.real_root = strdup(parent->dir.real_root);
+    if (!view->dir.real_root)
+        return pf_fail_nomem(err);
+    /* The directory itself, whatever its name leads to by now. */
+    r = pf_directory_get_root(&parent->dir, &view->dir.root, NULL, err);
+    if (r == 0)
+        r = pinfold_backend_new(&view_ops, view, NULL, ret_view, err);
+    if (r == 0)
+        (void)TAKE(view);
     return r;
 }

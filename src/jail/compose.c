@@ -377,6 +377,7 @@ int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *e
         .uid = geteuid(),
         .gid = getegid(),
         .own_net = config->net != PINFOLD_NET_HOST,
+        .alone = config->workspace_read_only,
         .proxy_port = config->net == PINFOLD_NET_ALLOW ? PF_JAIL_PROXY_PORT : 0,
     };
     int r, fd;

@@ -227,6 +227,7 @@ int pf_egress_start(int listen_fd, struct pf_egress_rules *rules, pf_egress_even
 
     if (!egress)
         return pf_fail_nomem(err);
+    egress->owner = getpid();
     egress->listen_fd = listen_fd;
     egress->rules = rules;
     egress->tuning = pf_egress_rules_tuning(rules);
@@ -264,9 +265,11 @@ void pf_egress_stop(struct pf_egress *egress)
 
     if (!egress)
         return;
-    /* An eventfd that nobody has written to takes a 1. */
-    (void)!write(egress->stop, &one, sizeof one);
-    pthread_join(egress->thread, NULL);
+    if (egress->owner == getpid()) {
+        /* An eventfd that nobody has written to takes a 1. */
+        (void)!write(egress->stop, &one, sizeof one);
+        pthread_join(egress->thread, NULL);
+    }
     close(egress->listen_fd);
     pf_egress_rules_free(egress->rules);
     free_egress(egress);

@@ -77,7 +77,8 @@ struct pf_egress_conn {
 struct pf_egress {
     int listen_fd;
     int epoll;
-    int stop; /* eventfd */
+    int stop;    /* eventfd */
+    pid_t owner; /* a fork of it has no such thread */
     pthread_t thread;
     struct pf_egress_rules *rules;
     const struct pf_egress_tuning *tuning;

@@ -34,6 +34,7 @@
 #endif
 
 struct pf_jail {
+    pid_t owner; /* a fork of it must not end what is its parent's */
     int socket;
     int pidfd; /* readable when everything inside is gone */
     int proxy;
@@ -305,7 +306,7 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
     jail = malloc(sizeof(*jail));
     if (!jail)
         return pf_fail_nomem(err);
-    *jail = (struct pf_jail){ .socket = -1, .pidfd = -1, .proxy = -1 };
+    *jail = (struct pf_jail){ .owner = getpid(), .socket = -1, .pidfd = -1, .proxy = -1 };
     r = start(jail, path, config, err);
     if (r < 0)
         pf_jail_close(jail);
@@ -336,7 +337,7 @@ void pf_jail_close(struct pf_jail *jail)
 
     if (!jail)
         return;
-    if (jail->pidfd >= 0) {
+    if (jail->pidfd >= 0 && jail->owner == getpid()) {
         struct pollfd gone = { jail->pidfd, POLLIN, 0 };
         int64_t deadline = pf_clock_deadline(CLOSE_LIMIT_NS);
         siginfo_t info;
@@ -349,7 +350,7 @@ void pf_jail_close(struct pf_jail *jail)
         /* Init is an orphan, which this process may have adopted; else this fails. */
         waitid(P_PIDFD, (id_t)jail->pidfd, &info, WEXITED | WNOHANG | __WALL);
     }
-    pf_cgroup_done(&jail->cgroup);
+    pf_cgroup_done(&jail->cgroup); /* in a fork the groups are in use, and stay */
     close_if_open(jail->pidfd);
     close_if_open(jail->socket);
     close_if_open(jail->proxy);

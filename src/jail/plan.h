@@ -56,6 +56,7 @@ struct pf_plan {
     uid_t uid; /* of the owner, who is PF_JAIL_UID inside */
     gid_t gid;
     uint32_t own_net;    /* the network is the jail's own: bring its loopback up */
+    uint32_t alone;      /* the workspace is read-only: let nobody hand in a descriptor to it */
     uint32_t proxy_port; /* listen there and send the socket with READY; 0: do not */
 };
 
