@@ -228,6 +228,9 @@ static void refuse_others(scmp_filter_ctx filter)
     refuse_if(filter, EPERM, "ioctl", low(1, TIOCLINUX));
     refuse_if(filter, EPERM, "ioctl", low(1, TIOCSETD)); /* line disciplines are a zoo */
     refuse_if(filter, EPERM, "ioctl", low(1, TIOCCONS));
+    /* Whoever opens a file with a lease on it waits for its holder, for 45 seconds if need be; and
+     * the host opens files of the workspace. */
+    refuse_if(filter, EPERM, "fcntl", low(1, F_SETLEASE));
     /* Execution of data and other old tricks; asking, and the fixed addresses of debuggers and
      * sanitizers, are fine. Each bit but that one: */
     for (int bit = 0; bit < 32; bit++)

@@ -33,6 +33,7 @@ def tools() -> Iterator[Path]:
         place.chmod(0o755)
         for name in "pinfold", "pinfold-init":
             shutil.copy(PINFOLD.parent / name, place)
+        shutil.copy(PINFOLD.parent / "tests/escape/view_pair", place)
         compile_c(place / "calls", *sorted(HERE.glob("calls*.c")))
         yield place
 
