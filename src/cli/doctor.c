@@ -23,9 +23,8 @@ static void show(const struct pinfold_isolated_probe *probe)
             printf(": %s\n         %s", answer->detail, answer->hint);
         putchar('\n');
     }
-    puts(probe->possible
-                 ? "\nCommands can be isolated: 'pinfold run --backend isolated' works."
-                 : "\nCommands cannot be isolated here: 'pinfold run --backend isolated' refuses.");
+    puts(probe->possible ? "\nCommands can be isolated: 'pinfold run' works."
+                         : "\nCommands cannot be isolated here: 'pinfold run' refuses.");
 }
 
 void pf_doctor_complain(void)
@@ -65,8 +64,8 @@ const struct pf_command pf_command_doctor = {
     .name = "doctor",
     .usage = "",
     .summary = "tell what isolation this machine offers, and how to get what is missing",
-    .help = "Everything is tried for real. The exit status is 0 when 'pinfold run --backend\n"
-            "isolated' can work, 1 when it cannot.",
+    .help = "Everything is tried for real. The exit status is 0 when commands can be isolated, 1\n"
+            "when they cannot: then 'pinfold run' refuses without --backend local.",
     .bit = PF_FOR_OTHERS,
     .run = run_doctor,
 };

@@ -207,7 +207,7 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 }
 
 static const struct flag flags[] = {
-    { "backend", "NAME", "local: the host itself, without isolation (default); or isolated",
+    { "backend", "NAME", "isolated (default); or local: the host itself, without isolation",
       PF_FOR_RUN, 0, apply_backend },
     { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT]; allow is repeatable",
       PF_FOR_RUN, 0, apply_net },
@@ -230,8 +230,8 @@ static const struct flag flags[] = {
     { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
       PF_FOR_RUN, 0, apply_max_output },
     { "env", "NAME=VALUE", "set a variable for the command; repeatable", PF_FOR_RUN, 0, apply_env },
-    { "no-inherit-env", NULL, "give the command no variable but those of --env", PF_FOR_RUN, 0,
-      apply_no_inherit_env },
+    { "no-inherit-env", NULL, "local: give the command no variable but those of --env", PF_FOR_RUN,
+      0, apply_no_inherit_env },
     { "workspace", "DIR", "work in DIR and keep it (default: a temporary directory)",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_workspace },
     { "audit", "FILE", "append one JSON line to FILE for everything that is done", PF_FOR_RUN, 0,
@@ -242,6 +242,10 @@ static const struct flag flags[] = {
       apply_quiet },
     { "help", NULL, "show this help", ~0U, 'h', NULL },
 };
+
+/* What the local backend cannot do. To ask it for one of these and get nothing would be a weakening
+ * that nobody is told of. */
+static const char *const isolated_alone[] = { "net", "ro", "rw", "memory", "processes" };
 
 enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
 
@@ -317,6 +321,14 @@ static const struct flag *flag_of(const struct pf_command *command, int answer)
     return NULL;
 }
 
+static bool is_isolated_alone(const char *name)
+{
+    for (size_t i = 0; i < sizeof(isolated_alone) / sizeof(isolated_alone[0]); i++)
+        if (strcmp(isolated_alone[i], name) == 0)
+            return true;
+    return false;
+}
+
 /* Answer one option. Returns false when parsing ends, with *ret_status set. */
 static bool take(const struct pf_command *command, struct pf_options *options, int answer,
                  const char *written, int *ret_status)
@@ -341,6 +353,8 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
         *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name, optarg, wrong);
         return false;
     }
+    if (is_isolated_alone(flag->name))
+        options->isolated_alone = flag->name;
     return true;
 }
 
@@ -348,7 +362,7 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
                       struct pf_options *ret_options, int *ret_status)
 {
     struct option long_options[FLAG_COUNT + 1];
-    struct pf_options options = { 0 };
+    struct pf_options options = { .isolated = true };
 
     if (!make_lists(&options, argc)) {
         pf_say("out of memory");
@@ -367,6 +381,12 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
             pf_options_done(&options);
             return false;
         }
+    }
+    if (options.isolated_alone && !options.isolated) {
+        *ret_status = pf_usage_error(command, "--%s: the local backend cannot do that",
+                                     options.isolated_alone);
+        pf_options_done(&options);
+        return false;
     }
     options.command = argv + optind;
     pf_say_set_quiet(options.quiet);

@@ -22,9 +22,10 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
-    bool isolated;       /* --backend isolated */
-    bool host_net;       /* --net host */
-    size_t memory_bytes; /* the limits; 0: not given */
+    bool isolated;              /* not --backend local */
+    const char *isolated_alone; /* an option that was given and that only it can do, or NULL */
+    bool host_net;              /* --net host */
+    size_t memory_bytes;        /* the limits; 0: not given */
     size_t processes;
     double timeout_seconds;  /* 0: not given */
     size_t max_output_bytes; /* 0: not given */

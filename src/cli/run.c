@@ -9,6 +9,7 @@
 #include <pinfold/pinfold.h>
 
 #include "cli/box.h"
+#include "cli/hint.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/options.h"
@@ -104,6 +105,10 @@ static void note_result(const struct run *run)
         pf_note("the command ran out of time and was stopped; --timeout gives it more");
     if (run->out.cut || run->result.truncated)
         pf_note("the output was cut; --max-output lets more of it through");
+    if (run->options.isolated && run->result.exit_code == 127)
+        pf_hint_missing(&run->options);
+    else if (run->result.exit_code != 0)
+        pf_hint_empty(&run->options);
     if (run->result.background)
         pf_note("%u processes that it left in the background are stopped", run->result.background);
 }
@@ -281,9 +286,12 @@ const struct pf_command pf_command_run = {
             "itself failed, 126 or 127 when the command could not be started or was not found,\n"
             "128+n when signal n ended it, or ended us.\n"
             "\n"
-            "The local backend does not isolate: the command can do whatever you can do. The\n"
-            "isolated one contains it: a system that is read-only, the workspace at /workspace,\n"
-            "no network unless --net opens one, and nothing else of this machine.",
+            "The command is contained: it sees a system that is read-only, the workspace at\n"
+            "/workspace, no network unless --net opens one, and nothing else of this machine, "
+            "your\n"
+            "home and your environment included; --ro and --env give it more. Where the machine\n"
+            "cannot do that nothing is run, and 'pinfold doctor' says how to turn it on. With\n"
+            "--backend local the command can do whatever you can do.",
     .bit = PF_FOR_RUN,
     .run = run_command,
 };
