@@ -117,22 +117,6 @@ int pf_directory_open(struct pf_directory *dir, struct pinfold_error *err)
     return r;
 }
 
-int pf_directory_set_launcher(struct pf_directory *dir, struct pf_launcher *launcher,
-                              struct pinfold_error *err)
-{
-    bool stopped;
-
-    pthread_mutex_lock(&dir->lock);
-    stopped = dir->stopped;
-    if (!stopped)
-        dir->launcher = launcher;
-    pthread_mutex_unlock(&dir->lock);
-    if (!stopped)
-        return 0;
-    pf_launcher_free(launcher);
-    return pf_fail(err, PINFOLD_ESTART, "workspace %s is being closed", PF_QUOTE(dir->real_root));
-}
-
 void pf_directory_close(struct pf_directory *dir)
 {
     pf_directory_stop_commands(dir, NULL);
@@ -173,7 +157,8 @@ int pf_directory_read_file(void *state, const char *path, struct pinfold_bytes *
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
     int r = pf_directory_get_root(state, &root, cancel, err);
 
-    return r < 0 ? r : pf_file_read(root->fd, path, PF_BUF_UNLIMITED, ret_content, cancel, err);
+    return r < 0 ? r
+                 : pf_file_read(root->fd, path, PINFOLD_READ_MAX_BYTES, ret_content, cancel, err);
 }
 
 int pf_directory_write_file(void *state, const char *path, const void *data, size_t len,
@@ -253,7 +238,8 @@ int pf_directory_sync_artifacts(void *state, const struct pinfold_sync_request *
     struct pf_directory *dir = state;
     int r = pf_directory_get_root(dir, &root, cancel, err);
 
-    return r < 0 ? r : pf_local_sync(root->fd, dir->real_root, request, ret_result, cancel, err);
+    return r < 0 ? r
+                 : pf_local_sync(root->fd, NULL, dir->real_root, request, ret_result, cancel, err);
 }
 
 /* ---- commands ---- */

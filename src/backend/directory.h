@@ -41,10 +41,6 @@ void pf_directory_done(struct pf_directory *dir);
 int pf_directory_open(struct pf_directory *dir, struct pinfold_error *err);
 void pf_directory_close(struct pf_directory *dir);
 
-/* Give it what starts its commands; owned, also on failure. -PINFOLD_ESTART: stopped already. */
-int pf_directory_set_launcher(struct pf_directory *dir, struct pf_launcher *launcher,
-                              struct pinfold_error *err);
-
 /* Begin an operation: unless it is cancelled already, the root, to give back with
  * pf_local_root_put(). A root that was deleted is an error on every call, and works again as soon
  * as somebody has made it anew. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pinfold doctor: what isolation this machine offers, and how to get what is missing. */
 #include <stdio.h>
+#include <string.h>
 
 #include <pinfold/pinfold.h>
 
@@ -27,19 +28,24 @@ static void show(const struct pinfold_isolated_probe *probe)
                          : "\nCommands cannot be isolated here: 'pinfold run' refuses.");
 }
 
-void pf_doctor_complain(void)
+void pf_doctor_complain(const char *said)
 {
     struct pinfold_isolated_probe probe;
 
     if (pinfold_isolated_probe(&probe))
         return;
+    /* The first is what the rest fails of. */
     for (int i = 0; i < PINFOLD_PROBE_SANDBOX; i++) {
         const struct pinfold_probe_answer *answer = &probe.answers[i];
-        if (answer->needed && !answer->works)
+        if (!answer->needed || answer->works)
+            continue;
+        if (!strstr(said, answer->hint))
             pf_say("missing: %s (%s); %s", answer->name, answer->detail, answer->hint);
+        break;
     }
-    pf_say("this machine cannot isolate commands: 'pinfold doctor' tells all; with --backend local "
-           "they run without isolation, able to do all that you can do");
+    pf_say("nothing was run: this machine cannot isolate commands. 'pinfold doctor' tells what it "
+           "lacks; with --backend local they run without isolation, able to do all that you can "
+           "do");
 }
 
 static int run_doctor(const struct pf_command *command, int argc, char **argv)

@@ -22,8 +22,10 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
+    bool takes_extras;          /* something of extras.h */
     bool isolated;              /* not --backend local */
     const char *isolated_alone; /* an option that was given and that only it can do, or NULL */
+    bool overlay;               /* --seed-mode overlay */
     bool host_net;              /* --net host */
     size_t memory_bytes;        /* the limits; 0: not given */
     size_t processes;
@@ -47,8 +49,5 @@ void pf_options_done(struct pf_options *options);
 /* Complain about how a command was called, and say where its help is. Returns the exit status. */
 int pf_usage_error(const struct pf_command *command, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
-
-/* Print the table's part of a command's help. */
-void pf_options_show(const struct pf_command *command);
 
 #endif

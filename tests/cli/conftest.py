@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 import pytest
 
-from helpers import BUILD, STRANGER
+from helpers import BUILD, STRANGER, copy_programs
 
 FIRST_TMPDIR = tempfile.gettempdir()
 
@@ -110,9 +110,7 @@ def common():
 @pytest.fixture
 def as_stranger(common: Path) -> Callable[..., Any]:
     """Run the command as somebody who is not root."""
-    binary = common / "pinfold"
-    for name in "pinfold", "pinfold-init":
-        shutil.copy(BUILD / name, common)
+    binary = copy_programs(common)
     who = {"user": STRANGER, "group": STRANGER, "extra_groups": []} if os.getuid() == 0 else {}
 
     def run(*args: Any, **env: Any) -> Any:

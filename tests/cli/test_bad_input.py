@@ -25,6 +25,7 @@ def fails(done, *words):
     (["run"], ["no command to run", "pinfold help run"]),
     (["run", "--frobnicate", "true"], ["--frobnicate: no such option"]),
     (["run", "-x", "true"], ["-x: no such option"]),
+    (["run", "--quiet=3", "true"], ["--quiet=3: takes no value"]),
     (["run", "--backend", "moon", "true"], ["--backend moon", "there are: local, isolated"]),
     (["run", "--backend", "local", "--net", "none", "true"], ["--net", "local backend cannot"]),
     (["run", "--memory", "1G", "--backend", "local", "true"], ["--memory", "local backend cannot"]),
