@@ -43,9 +43,8 @@ void pf_doctor_complain(const char *said)
             pf_say("missing: %s (%s); %s", answer->name, answer->detail, answer->hint);
         break;
     }
-    pf_say("nothing was run: this machine cannot isolate commands. 'pinfold doctor' tells what it "
-           "lacks; with --backend local they run without isolation, able to do all that you can "
-           "do");
+    pf_say("nothing was run: commands cannot be isolated here. 'pinfold doctor' tells why; with "
+           "--backend local they run without isolation, able to do all that you can do");
 }
 
 static int run_doctor(const struct pf_command *command, int argc, char **argv)

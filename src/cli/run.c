@@ -248,7 +248,7 @@ static int run_command(const struct pf_command *command, int argc, char **argv)
     if (!run.options.command[0])
         status = pf_usage_error(command, "no command to run");
     else if (run.options.overlay && !run.options.isolated)
-        status = pf_usage_error(command, "--seed-mode overlay needs --backend isolated");
+        status = pf_usage_error(command, "--seed-mode overlay: the local backend cannot do that");
     else if (run.options.overlay && !run.options.seed)
         status = pf_usage_error(command, "--seed-mode overlay without --seed has nothing to show");
     else if (run.options.wants_sync && !run.options.sync && !run.options.seed)

@@ -536,6 +536,20 @@ static void a_backend_without_views_says_so(void **state)
     spec_stdout_is(s, "on\n");
 }
 
+/* With PINFOLD_SPEC_BACKEND=overlay. */
+static void a_workspace_on_an_overlay_says_that_it_has_none(void **state)
+{
+    struct spec *s = *state;
+    struct pinfold_sandbox *none = NULL;
+
+    spec_start_plain(s);
+    spec_refuses(s, PINFOLD_ENOTSUP, pinfold_sandbox_view(s->sandbox, "r", &none, &s->err));
+    assert_null(none);
+    assert_non_null(strstr(s->err.msg, "seed it by copying"));
+    spec_run(s, "echo on");
+    spec_stdout_is(s, "on\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest isolated[] = {
@@ -562,6 +576,13 @@ int main(void)
         SPEC_TEST(a_backend_without_views_says_so),
     };
 
+    const struct CMUnitTest overlay[] = {
+        SPEC_TEST(a_workspace_on_an_overlay_says_that_it_has_none),
+    };
+    const char *backend = getenv("PINFOLD_SPEC_BACKEND");
+
+    if (backend && strcmp(backend, "overlay") == 0)
+        return cmocka_run_group_tests_name("views", overlay, NULL, NULL);
     return spec_is_isolated() ? cmocka_run_group_tests_name("views", isolated, NULL, NULL)
                               : cmocka_run_group_tests_name("views", local, NULL, NULL);
 }
