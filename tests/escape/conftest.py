@@ -31,8 +31,9 @@ def tools() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="pinfold-escape-") as path:
         place = Path(path)
         place.chmod(0o755)
-        for name in "pinfold", "pinfold-init":
-            shutil.copy(PINFOLD.parent / name, place)
+        for name in "pinfold", "pinfold-full", "pinfold-init":
+            if (PINFOLD.parent / name).exists():
+                shutil.copy(PINFOLD.parent / name, place)
         shutil.copy(PINFOLD.parent / "tests/escape/view_pair", place)
         compile_c(place / "calls", *sorted(HERE.glob("calls*.c")))
         yield place
