@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "backend/directory.h"
 #include "backend/layers.h"
@@ -245,6 +246,18 @@ static int isolated_close(void *state, struct pinfold_error *err)
     return 0;
 }
 
+/* The rights of root end at the walls: inside, its commands are an ordinary user. */
+static void warn_of_owner(const struct pf_directory *dir)
+{
+    struct stat st;
+
+    if (geteuid() == 0 && fstat(dir->root->fd, &st) == 0 && st.st_uid != 0 &&
+        !(st.st_mode & S_IWOTH))
+        pf_log(PINFOLD_LOG_WARNING,
+               "workspace %s belongs to user %u, and commands cannot write to it; run as that user",
+               PF_QUOTE(dir->real_root), (unsigned)st.st_uid);
+}
+
 static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct isolated *isolated = state;
@@ -255,6 +268,8 @@ static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pi
         r = make_root(isolated, err);
     if (r == 0)
         r = pf_directory_open(&isolated->dir, err);
+    if (r == 0)
+        warn_of_owner(&isolated->dir);
     if (r == 0)
         r = pf_quota_init(&isolated->quota, isolated->dir.root->fd,
                           isolated->limits.workspace_bytes, err);

@@ -159,6 +159,18 @@ def test_a_seed_below_home_and_relative_names_just_work(pinfold, tmp_path, monke
     assert done.stdout == "a\n"
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="root alone may look into what is another user's")
+def test_root_is_warned_of_a_workspace_that_is_another_users(pinfold, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir(mode=0o755)
+    os.chown(work, STRANGER, STRANGER)
+    done = pinfold("run", "--workspace", work, "touch x")
+    assert f"belongs to user {STRANGER}, and commands cannot write to it" in done.stderr
+    assert done.returncode == 1 and "Permission denied" in done.stderr
+    os.chown(work, 0, 0)
+    assert pinfold("run", "--workspace", work, "touch x").stderr == ""
+
+
 @pytest.mark.skipif(not shutil.which("git"), reason="there is no git")
 def test_a_commit_needs_no_configuration(pinfold):
     done = pinfold("run", "-q", "git init -q . && echo 1 > a && git add a && git commit -qm one && "
