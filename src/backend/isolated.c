@@ -11,6 +11,8 @@
 
 #include "backend/directory.h"
 #include "backend/layers.h"
+#include "backend/quota.h"
+#include "backend/verdict.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -21,6 +23,7 @@
 #include "tree/beneath.h"
 #include "tree/file.h"
 #include "tree/place.h"
+#include "tree/usage.h"
 
 struct isolated {
     struct pf_directory dir; /* first: the operations of directory.h take it for the state */
@@ -36,6 +39,8 @@ struct isolated {
     pthread_mutex_t opening; /* guards jail, which with an overlay is opened when first needed */
     struct pf_jail *jail;
     struct pf_egress *egress; /* the way out, with PINFOLD_NET_ALLOW */
+    struct pf_quota quota;
+    struct pf_verdict verdict;
     pinfold_network_fn on_network;
     void *on_network_ctx;
 };
@@ -95,9 +100,10 @@ static void note_egress(void *ctx, const struct pf_egress_event *event)
     if (event->kind == PF_EGRESS_CLOSED)
         return;
     if (told.outcome != PINFOLD_NETWORK_OPENED)
-        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s: %s", PF_QUOTE(event->host),
+        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s %llu time(s): %s", PF_QUOTE(event->host),
                (unsigned)event->port,
-               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached", event->reason);
+               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached",
+               (unsigned long long)event->count, event->reason);
     if (isolated->on_network)
         isolated->on_network(isolated->on_network_ctx, &told);
 }
@@ -151,10 +157,14 @@ static int start_launcher(struct isolated *isolated, struct pinfold_error *err)
     struct pf_directory *dir = &isolated->dir;
     struct pf_launcher *launcher = NULL;
     bool stopped;
-    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &launcher, err);
+    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail),
+                                    pf_jail_resident(isolated->jail), &launcher, err);
 
     if (r < 0)
         return r;
+    pf_verdict_init(&isolated->verdict, isolated->jail, &isolated->limits);
+    pf_quota_hold(&isolated->quota, isolated->verdict.holders);
+    isolated->quota.launcher = launcher;
     pthread_mutex_lock(&dir->lock);
     dir->launcher = launcher;
     stopped = dir->stopped;
@@ -221,6 +231,7 @@ static int isolated_close(void *state, struct pinfold_error *err)
     struct isolated *isolated = state;
 
     (void)err;
+    pf_quota_done(&isolated->quota);
     pf_directory_close(&isolated->dir);
     pf_egress_stop(TAKE(isolated->egress));
     pf_jail_close(TAKE(isolated->jail));
@@ -240,6 +251,9 @@ static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pi
         r = make_root(isolated, err);
     if (r == 0)
         r = pf_directory_open(&isolated->dir, err);
+    if (r == 0)
+        r = pf_quota_init(&isolated->quota, isolated->dir.root->fd,
+                          isolated->limits.workspace_bytes, err);
     if (r == 0 && isolated->seed_mode == PINFOLD_SEED_COPY)
         r = open_jail(isolated, NULL, err);
     if (r < 0)
@@ -257,6 +271,7 @@ static void isolated_free(void *state)
 {
     struct isolated *isolated = state;
 
+    pf_quota_done(&isolated->quota);
     pf_egress_stop(isolated->egress);
     pf_jail_close(isolated->jail);
     pf_layers_done(&isolated->layers, false);
@@ -400,6 +415,28 @@ static int isolated_sync(void *state, const struct pinfold_sync_request *request
 
 /* ---- commands ---- */
 
+/* A result that says what the limits had to do with it. */
+static int run_limited(struct isolated *isolated, struct pf_run_request *request,
+                       struct pinfold_execute_result *ret, struct pinfold_error *err)
+{
+    int r = pf_quota_admit(&isolated->quota, 0, err), noted;
+    enum pinfold_limit stopped;
+    uint64_t kills;
+
+    if (r < 0)
+        return pf_wrap(err, r, "run a command");
+    kills = pf_verdict_begin(&isolated->verdict);
+    pf_quota_attach(&isolated->quota, request);
+    r = pf_run(isolated->dir.launcher, request, ret, err);
+    stopped = pf_quota_detach(&isolated->quota, request, ret->background > 0);
+    if (r < 0 && r != -PINFOLD_ECANCELLED)
+        return r;
+    noted = pf_verdict_end(&isolated->verdict, kills, stopped, ret, r < 0 ? NULL : err);
+    if (noted < 0 && r == 0)
+        pinfold_execute_result_done(ret);
+    return r < 0 ? r : noted;
+}
+
 static int isolated_execute(void *state, const struct pinfold_execute_options *options,
                             struct pinfold_execute_result *ret_result,
                             struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -441,7 +478,51 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
     if (r < 0)
         return r;
     request.cwd_path = pwd + strlen("PWD=");
-    return pf_run(isolated->dir.launcher, &request, ret_result, err);
+    return run_limited(isolated, &request, ret_result, err);
+}
+
+/* ---- what adds to the workspace from outside ---- */
+
+static int isolated_write_file(void *state, const char *path, const void *data, size_t len,
+                               bool exclusive, struct pinfold_cancel *cancel,
+                               struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    int r = pf_quota_admit(&isolated->quota, len + PF_USAGE_PER_ENTRY, err);
+
+    return r < 0 ? pf_wrap(err, r, "write %s", PF_QUOTE(path))
+                 : pf_directory_write_file(state, path, data, len, exclusive, cancel, err);
+}
+
+static int isolated_upload_files(void *state, const struct pinfold_upload *files, size_t count,
+                                 bool overwrite, struct pinfold_transfer_results *ret_results,
+                                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    uint64_t bytes = 0;
+    int r;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += files[i].len + PF_USAGE_PER_ENTRY;
+    r = pf_quota_admit(&isolated->quota, bytes, err);
+    return r < 0 ? pf_wrap(err, r, "upload files")
+                 : pf_directory_upload_files(state, files, count, overwrite, ret_results, cancel,
+                                             err);
+}
+
+static int isolated_seed_workspace(void *state, const struct pinfold_seed_request *request,
+                                   struct pinfold_seed_result *ret_result,
+                                   struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    int r = isolated_seed(state, request, ret_result, cancel, err);
+
+    if (r < 0 || request->plan)
+        return r;
+    r = pf_quota_seeded(&isolated->quota, err);
+    if (r < 0)
+        pinfold_seed_result_done(ret_result);
+    return r < 0 ? pf_wrap(err, r, "seed") : 0;
 }
 
 static const struct pinfold_backend_ops isolated_ops = {
@@ -451,13 +532,13 @@ static const struct pinfold_backend_ops isolated_ops = {
     .close = isolated_close,
     .stop_commands = pf_directory_stop_commands,
     .read_file = pf_directory_read_file,
-    .write_file = pf_directory_write_file,
+    .write_file = isolated_write_file,
     .list_dir = pf_directory_list_dir,
     .remove_file = pf_directory_remove_file,
     .move_file = pf_directory_move_file,
-    .seed_workspace = isolated_seed,
+    .seed_workspace = isolated_seed_workspace,
     .sync_artifacts = isolated_sync,
-    .upload_files = pf_directory_upload_files,
+    .upload_files = isolated_upload_files,
     .download_files = pf_directory_download_files,
     .execute = isolated_execute,
     .workspace_root = isolated_workspace_root,

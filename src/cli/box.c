@@ -23,12 +23,12 @@ static int make_isolated(struct pf_box *box, const struct pf_options *options,
     isolated.env = options->env;
     isolated.ro = options->ro;
     isolated.rw = options->rw;
+    isolated.rootfs = options->rootfs;
     isolated.net = options->net_allow[0] ? PINFOLD_NET_ALLOW
                    : options->host_net   ? PINFOLD_NET_HOST
                                          : PINFOLD_NET_NONE;
     isolated.net_allow = options->net_allow;
-    isolated.limits.memory_bytes = options->memory_bytes;
-    isolated.limits.processes = options->processes;
+    isolated.limits = options->limits;
     if (options->overlay && options->seed)
         isolated.seed_mode = PINFOLD_SEED_OVERLAY;
     return pinfold_isolated_backend_new(&isolated, &box->backend, err);
@@ -46,6 +46,7 @@ static int make_backend(struct pf_box *box, const struct pf_options *options, co
     local.max_output_bytes = options->max_output_bytes;
     local.no_inherit_env = options->no_inherit_env;
     local.env = options->env;
+    local.process_ends = box->temporary; /* a directory that is kept is held by nobody afterwards */
     return pinfold_local_backend_new(&local, &box->backend, err);
 }
 
