@@ -352,8 +352,9 @@ struct pinfold_isolated_options {
     struct pinfold_limits limits;
     bool workspace_read_only; /* commands cannot write to the workspace */
     /* PINFOLD_SEED_OVERLAY: a seed is not copied but shown below what is changed. workspace_root
-     * then is empty at the start, and holds in the end what was changed, in changes/. Where it
-     * cannot be done the seed is copied, and the result says why. */
+     * then is empty at the start, and holds in the end what was changed, in changes/. What can
+     * fail in create fails when it is seeded, or with the first command. Where an overlay cannot
+     * be had the seed is copied, and the result says why. */
     enum pinfold_seed_mode seed_mode;
 };
 

@@ -326,18 +326,43 @@ static int enter_overlay(struct isolated *isolated, struct pinfold_error *err)
     return 0;
 }
 
-/* Returns 1 when a copy has to do, and why says why. The lock is held. */
+static const char used_already[] = "commands have run in the sandbox, or it was seeded";
+
+/* The jail of a seed. Not when there is one already: nothing can be mounted in it any more. */
+static int seeded_jail(struct isolated *isolated, const char *seed, struct pinfold_error *err)
+{
+    int r = PF_JAIL_NO_OVERLAY;
+
+    pthread_mutex_lock(&isolated->opening);
+    if (isolated->jail)
+        pf_fail(err, PINFOLD_ESTART, "%s", used_already);
+    else
+        r = open_jail(isolated, seed, err);
+    pthread_mutex_unlock(&isolated->opening);
+    return r;
+}
+
+/* Returns PF_JAIL_NO_OVERLAY when a copy has to do, and why says why. */
 static int seed_overlay(struct isolated *isolated, const struct pinfold_seed_request *request,
                         struct pinfold_seed_result *ret_result, char *why, size_t size,
                         struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct pinfold_error cause = PINFOLD_ERROR_INIT;
-    int r = pf_layers_make(&isolated->layers, isolated->dir.root->fd, request, ret_result, why,
-                           size, cancel, err);
+    bool used;
+    int r;
 
+    pthread_mutex_lock(&isolated->opening);
+    used = isolated->jail != NULL;
+    pthread_mutex_unlock(&isolated->opening);
+    if (used) {
+        snprintf(why, size, "%s", used_already);
+        return PF_JAIL_NO_OVERLAY;
+    }
+    r = pf_layers_make(&isolated->layers, isolated->dir.root->fd, request, ret_result, why, size,
+                       cancel, err);
     if (r != 0)
         return r;
-    r = open_jail(isolated, request->source, &cause);
+    r = seeded_jail(isolated, request->source, &cause);
     if (r == 0)
         r = enter_overlay(isolated, &cause);
     if (r == 0 && pf_layers_hide(isolated->dir.root->fd, ret_result)) {
@@ -362,7 +387,7 @@ static int seed_by_copy(struct isolated *isolated, const struct pinfold_seed_req
                         const char *why, struct pinfold_seed_result *ret_result,
                         struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    int r = open_jail(isolated, NULL, err);
+    int r = need_jail(isolated, err);
 
     if (r < 0)
         return r;
@@ -385,16 +410,9 @@ static int isolated_seed(void *state, const struct pinfold_seed_request *request
 
     if (isolated->seed_mode != PINFOLD_SEED_OVERLAY || request->plan)
         return pf_directory_seed_workspace(state, request, ret_result, cancel, err);
-    pthread_mutex_lock(&isolated->opening);
-    if (isolated->jail) {
-        r = pf_directory_seed_workspace(state, request, ret_result, cancel, err);
-    } else {
-        r = seed_overlay(isolated, request, ret_result, why, sizeof(why), cancel, err);
-        if (r == PF_JAIL_NO_OVERLAY)
-            r = seed_by_copy(isolated, request, why, ret_result, cancel, err);
-    }
-    pthread_mutex_unlock(&isolated->opening);
-    return r;
+    r = seed_overlay(isolated, request, ret_result, why, sizeof(why), cancel, err);
+    return r == PF_JAIL_NO_OVERLAY ? seed_by_copy(isolated, request, why, ret_result, cancel, err)
+                                   : r;
 }
 
 /* Back to the seed only what was changed can differ. To any other place all is compared. */
