@@ -16,7 +16,7 @@ _pinfold_inner() {
     for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --) echo $((i + 1)) && return ;;
-        --backend | --seed | --exclude | --include | --timeout | --max-output | --env | \
+        --backend | --seed | --seed-mode | --exclude | --include | --timeout | --max-output | --env | \
             --workspace | --audit | --net | --ro | --rw | --rootfs | --memory | --processes | \
             --cpu-seconds | --cpus | --open-files | --file-size | --workspace-size | --tmp-size)
             # The value follows, after a "=" that bash splits off.
@@ -62,6 +62,7 @@ _pinfold() {
         mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --audit) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "local isolated" -- "$current") ;;
+    --seed-mode) mapfile -t COMPREPLY < <(compgen -W "copy overlay" -- "$current") ;;
     --net) mapfile -t COMPREPLY < <(compgen -W "none host allow=" -- "$current") ;;
     --env) mapfile -t COMPREPLY < <(compgen -v -S = -- "$current") ;;
     --exclude | --include | --timeout | --max-output | --memory | --processes | --cpu-seconds | \
