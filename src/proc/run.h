@@ -20,7 +20,8 @@ struct pf_launcher;
 int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err);
 /* A launcher whose supervisors run in a jail: socket, borrowed, is the jail's. There is no other
  * way when it is gone. Commands must come with cwd_path. */
-int pf_launcher_new_in_jail(int socket, struct pf_launcher **ret, struct pinfold_error *err);
+int pf_launcher_new_in_jail(int socket, int resident, struct pf_launcher **ret,
+                            struct pinfold_error *err);
 
 /* Kill every command and what is left of finished ones, wait for it, and refuse new commands.
  * Calls of pf_run() under way return with what they have, exit code 137; do not call this from
