@@ -79,12 +79,13 @@ def test_what_children_used_counts(owner):
 
 
 def test_the_local_backend_tells_it_too(pinfold):
-    done = pinfold("run", "-q", "--json", "--", f"{PYTHON} -c 'x = b\"x\" * (60 << 20)'")
+    local = ("run", "-q", "--backend", "local", "--json")
+    done = pinfold(*local, "--", f"{PYTHON} -c 'x = b\"x\" * (60 << 20)'")
     used = json.loads(done.stdout)["execute"]
     assert used["cpu_seconds"] > 0 and used["peak_bytes"] > 60 << 20
     assert used["sandbox_peak_bytes"] is None
     assert used["limits_held_by"] == {"time": "owner"}
-    late = json.loads(pinfold("run", "-q", "--json", "--timeout", "0.2", "--", "sleep 20").stdout)
+    late = json.loads(pinfold(*local, "--timeout", "0.2", "--", "sleep 20").stdout)
     assert late["execute"]["limit"] == "time" and late["execute"]["limits_hit"] == ["time"]
 
 
@@ -259,7 +260,7 @@ def test_a_program_with_address_sanitizer_runs(owner, held):
                                     "--tmp-size", "--rootfs", "--net", "--ro"])
 def test_what_only_the_isolated_backend_has_is_refused_elsewhere(pinfold, option):
     value = {"--rootfs": "/usr", "--ro": "/usr", "--net": "none"}.get(option, "1")
-    done = pinfold("run", option, value, "--", "true")
+    done = pinfold("run", "--backend", "local", option, value, "--", "true")
     assert done.returncode == 125 and f"{option} needs --backend isolated" in done.stderr
 
 
