@@ -609,6 +609,8 @@ static int check_net(const struct pinfold_isolated_options *options, struct pinf
     return r;
 }
 
+#define MOST_CPUS 100000
+
 static int check_options(const struct pinfold_isolated_options *options, struct pinfold_error *err)
 {
     int r;
@@ -622,6 +624,9 @@ static int check_options(const struct pinfold_isolated_options *options, struct 
     if (options->net > PINFOLD_NET_ALLOW)
         return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: no network of kind %d",
                        (int)options->net);
+    if (!(options->limits.cpus >= 0 && options->limits.cpus <= MOST_CPUS)) /* not a number too */
+        return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: cpus must be 0 to %d, not %g",
+                       MOST_CPUS, options->limits.cpus);
     r = check_net(options, err);
     if (r < 0)
         return r;

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -237,6 +238,21 @@ def test_the_audit_has_it_too(owner):
     trail.unlink()
     (event,) = [event for event in events if event["event"] == "sandbox.execute"]
     assert event["limit"] == "file size" and event["cpu_ns"] > 0 and event["peak_bytes"] > 0
+
+
+def test_a_program_with_address_sanitizer_runs(owner, held):
+    """It reserves terabytes: only where each process is held must memory be unlimited for it."""
+    source, program = owner.place / "x.c", owner.place / "asan"
+    source.write_text("int main(void) { return 0; }\n")
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if not compiler or subprocess.run([compiler, "-fsanitize=address", "-o", program, source],
+                                      capture_output=True).returncode:
+        pytest.skip("there is no compiler with AddressSanitizer")
+    # Its search for leaks needs ptrace(2), which is closed.
+    shown = ("--ro", owner.place, "--env", "ASAN_OPTIONS=detect_leaks=0", "--", program, "x")
+    plain = owner.execute(*shown)
+    assert (plain["exit_code"] == 0) == held("memory").startswith("cgroup")
+    assert owner.execute("--memory", "unlimited", *shown)["exit_code"] == 0
 
 
 @pytest.mark.parametrize("option", ["--memory", "--processes", "--cpu-seconds", "--cpus",
