@@ -100,9 +100,10 @@ static void note_egress(void *ctx, const struct pf_egress_event *event)
     if (event->kind == PF_EGRESS_CLOSED)
         return;
     if (told.outcome != PINFOLD_NETWORK_OPENED)
-        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s: %s", PF_QUOTE(event->host),
+        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s %llu time(s): %s", PF_QUOTE(event->host),
                (unsigned)event->port,
-               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached", event->reason);
+               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached",
+               (unsigned long long)event->count, event->reason);
     if (isolated->on_network)
         isolated->on_network(isolated->on_network_ctx, &told);
 }

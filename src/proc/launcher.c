@@ -26,6 +26,7 @@ struct pf_launcher {
     struct pf_live *live;
     size_t running; /* commands that a pf_run() waits for */
     bool stopped;
+    bool stays;  /* see pf_launcher_let_stay() */
     pid_t owner; /* a fork of the host must not touch what is its parent's */
     enum pf_launch_mode mode, last_mode;
     const char *helper_path; /* of a test */
@@ -57,6 +58,11 @@ int pf_launcher_new_in_jail(int socket, int resident, struct pf_launcher **ret,
         (*ret)->helper.resident = resident;
     }
     return r;
+}
+
+void pf_launcher_let_stay(struct pf_launcher *launcher)
+{
+    launcher->stays = true;
 }
 
 void pf_launcher_force(struct pf_launcher *launcher, enum pf_launch_mode mode, const char *helper)
@@ -171,6 +177,7 @@ static int launch(struct pf_launcher *launcher, struct pf_super_spec *spec, pid_
     if (r < 0)
         return r;
     launcher->last_mode = PF_LAUNCH_DIRECT;
+    spec->stays = launcher->stays;
     *ret_pid = fork_supervisor(spec);
     return *ret_pid < 0 ? pf_fail_os(err, -*ret_pid, "fork a supervisor for the command") : 0;
 }
@@ -210,6 +217,8 @@ static bool has_ended(struct pf_live *live)
     struct pf_super_message message;
     ssize_t len;
 
+    if (live->over && live->control >= 0)
+        return true; /* it waits for our hang-up */
     if (live->control < 0) {
         if (waitpid(live->pid, NULL, __WALL | WNOHANG) == 0)
             return false;
@@ -295,7 +304,9 @@ void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, boo
 {
     pthread_mutex_lock(&launcher->lock);
     live->called = false;
-    if (!lingers) {
+    if (live->over && launcher->stays && live->pid > 0) {
+        /* The next start, or the end of this process, hangs up. */
+    } else if (!lingers) {
         /* Its last message came, or this hang-up kills the command. Either way it ends alone:
          * waiting here for its teardown would only cost time. The next call or the stop reaps. */
         close(live->control);
@@ -387,6 +398,10 @@ void pf_launcher_stop(struct pf_launcher *launcher)
     while (left) {
         struct pf_live *live = left;
         left = live->next;
+        if (live->over && live->control >= 0) {
+            free(live); /* its supervisor ends with this process */
+            continue;
+        }
         wait_for_end(live);
         bury(live);
     }

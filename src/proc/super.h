@@ -28,6 +28,7 @@ struct pf_super_spec {
     const char *cwd_path; /* instead of cwd: as the leader sees it; NULL: none */
     pid_t owner;          /* whose death ends the command; 0: the hang-up of control tells it */
     int64_t deadline;     /* CLOCK_MONOTONIC in ns, or PF_NEVER */
+    bool stays;           /* after EXITED as the last word, with cwd, until the owner hangs up */
     bool search;          /* look argv[0] up in the command's PATH; else run /bin/sh */
     bool fresh_signals;   /* none is ignored but SIGCHLD: the leader need not see to it */
     const struct pf_resident *resident; /* this process goes on after the command; or NULL */

@@ -200,6 +200,18 @@ static unsigned count_descendants(void)
     return (unsigned)pf_children(pids, PF_COUNT(pids), true);
 }
 
+/* Freeing the inode of a directory that was removed can take longer than all of a short command,
+ * and whoever holds it last pays for it: this process, when the owner has gone. */
+static void stay(const struct super *super)
+{
+    struct pollfd fds[] = { { super->control, 0, 0 }, /* only the hang-up */
+                            { super->owner, POLLIN, 0 } };
+
+    while (super->control >= 0 && super->owner >= 0 && poll(fds, PF_COUNT(fds), -1) < 0 &&
+           errno == EINTR) {
+    }
+}
+
 static void tell_end(const struct super *super, enum pf_super_event event, unsigned left)
 {
     tell(super, (struct pf_super_message){ .event = event,
@@ -213,6 +225,8 @@ static void tell_end(const struct super *super, enum pf_super_event event, unsig
 static void finish(struct super *super, unsigned left)
 {
     tell_end(super, super->exit_told ? PF_EVENT_GONE : PF_EVENT_EXITED, left);
+    if (super->spec->stays && !super->exit_told)
+        stay(super);
     super->over = true;
     /* With children that are not its own command's it could not tell when that is over. */
     if (left > 0 || super->exit_told)
@@ -378,7 +392,7 @@ void pf_supervise(const struct pf_super_spec *given)
     }
     close(spec.write_end[0]);
     close(spec.write_end[1]);
-    if (spec.cwd >= 0)
+    if (spec.cwd >= 0 && !spec.stays)
         close(spec.cwd);
     if (spec.script >= 0)
         close(spec.script);
