@@ -21,6 +21,7 @@
 enum {
     SOCKET = PF_SCRIPT_FD + 1,
     RETIRE,
+    HAND_OVER,
     NOTHING,
     FIRST_FREE,
 };
@@ -28,10 +29,12 @@ enum {
 /* Its processor time counts against a limit that is meant for commands. */
 #define COMMANDS_MAX 1000
 
-static bool settle(int retire)
+static bool settle(int retire, int hand_over)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int from[] = { [SOCKET] = PF_INIT_RESIDENT, [RETIRE] = retire, [NOTHING] = null };
+    int from[] = {
+        [SOCKET] = PF_INIT_RESIDENT, [RETIRE] = retire, [HAND_OVER] = hand_over, [NOTHING] = null
+    };
 
     pf_default_signals();
     if (null < 0 || !pf_super_settle())
@@ -68,19 +71,19 @@ static void receive(uint32_t life, struct pf_wire_request *request, int *fds)
         if (count > 0 && request->lease == life)
             return;
         /* Meant for one that was killed before it could take it; our own lease is still out. */
-        if (count > 0)
+        if (count > 0 && pf_wire_send(HAND_OVER, request, fds, (size_t)count) < 0)
             pf_super_fail(fds[PF_WIRE_CONTROL], EAGAIN, PF_STAGE_FORK);
         close_range(FIRST_FREE, ~0U, 0);
     } while (true);
 }
 
-void init_reside(uint32_t life, int retire)
+void init_reside(uint32_t life, int retire, int hand_over)
 {
     static struct pf_wire_request request;
     const struct pf_resident resident = { .null = NOTHING, .retire = RETIRE };
     int fds[PF_WIRE_MAX];
 
-    if (!settle(retire))
+    if (!settle(retire, hand_over))
         _exit(1);
     for (int i = 0; i < COMMANDS_MAX; i++) {
         close_range(FIRST_FREE, ~0U, 0);

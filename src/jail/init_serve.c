@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,8 +123,8 @@ static void take_leased(void)
     }
 }
 
-/* Without one everything works, and takes longer. retire is a pipe. */
-static void look_for_resident(const int *retire)
+/* Without one everything works, and takes longer. */
+static void look_for_resident(int retire, int hand_over)
 {
     static uint32_t life = PF_FIRST_LIFE;
     pid_t pid;
@@ -132,11 +133,11 @@ static void look_for_resident(const int *retire)
         return;
     if (life != PF_FIRST_LIFE)
         take_leased();
-    if (retire[1] < 0 || supervisor_count == PF_COUNT(supervisors))
+    if (retire < 0 || hand_over < 0 || supervisor_count == PF_COUNT(supervisors))
         return;
     pid = fork();
     if (pid == 0)
-        init_reside(life, retire[1]);
+        init_reside(life, retire, hand_over);
     if (pid < 0)
         return;
     resident = supervisors[supervisor_count++] = pid;
@@ -146,36 +147,38 @@ static void look_for_resident(const int *retire)
 
 void init_serve(int signals)
 {
-    int retire[2] = { -1, -1 };
-    struct pollfd fds[] = { { PF_INIT_SOCKET, POLLIN, 0 },
-                            { signals, POLLIN, 0 },
-                            { -1, POLLIN, 0 },
-                            { PF_INIT_RESIDENT, POLLIN, 0 },
-                            { PF_INIT_OWNER, POLLIN, 0 } };
+    enum { REQUEST, LEASED, HANDED_OVER, RETIRED, SIGNALS, OWNER, COUNT };
+    int retire[2] = { -1, -1 }, hand_over[2] = { -1, -1 };
     struct signalfd_siginfo info;
     bool orphans = false;
     pid_t busy;
 
-    if (pipe2(retire, O_CLOEXEC | O_NONBLOCK) == 0)
-        fds[2].fd = retire[0];
+    (void)!pipe2(retire, O_CLOEXEC | O_NONBLOCK);
+    (void)!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand_over);
     while (true) {
-        look_for_resident(retire);
-        fds[3].fd = resident ? -1 : PF_INIT_RESIDENT;
-        if (poll(fds, PF_COUNT(fds), orphans ? 1 : -1) < 0 && errno != EINTR)
+        look_for_resident(retire[1], hand_over[1]);
+        struct pollfd fds[COUNT] = {
+            [REQUEST] = { PF_INIT_SOCKET, POLLIN, 0 },
+            [LEASED] = { resident ? -1 : PF_INIT_RESIDENT, POLLIN, 0 },
+            [HANDED_OVER] = { hand_over[0], POLLIN, 0 },
+            [RETIRED] = { retire[0], POLLIN, 0 },
+            [SIGNALS] = { signals, POLLIN, 0 },
+            [OWNER] = { PF_INIT_OWNER, POLLIN, 0 },
+        };
+        if (poll(fds, COUNT, orphans ? 1 : -1) < 0 && errno != EINTR)
             return;
-        if (fds[4].revents)
+        if (fds[OWNER].revents)
             return;
-        if (fds[1].revents)
+        if (fds[SIGNALS].revents)
             (void)!read(signals, &info, sizeof(info));
-        if (fds[1].revents || orphans)
+        if (fds[SIGNALS].revents || orphans)
             orphans = reap();
         /* It may be gone by now, and have a successor. */
-        if (fds[2].revents && read(retire[0], &busy, sizeof(busy)) == sizeof(busy) &&
+        if (fds[RETIRED].revents && read(retire[0], &busy, sizeof(busy)) == sizeof(busy) &&
             busy == resident)
             resident = 0;
-        if (fds[3].revents && !take_request(PF_INIT_RESIDENT))
-            return;
-        if (fds[0].revents && !take_request(PF_INIT_SOCKET))
-            return;
+        for (int i = REQUEST; i <= HANDED_OVER; i++)
+            if (fds[i].revents && !take_request(fds[i].fd))
+                return;
     }
 }

@@ -168,30 +168,6 @@ static size_t pack(const char *const *list, char *at)
     return total;
 }
 
-static int send_request(int socket, const struct pf_wire_request *request, const int *fds,
-                        size_t count)
-{
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_WIRE_MAX * sizeof(int))] = { 0 };
-    size_t head = offsetof(struct pf_wire_request, text);
-    struct iovec iov = { (void *)(uintptr_t)request,
-                         head + (request->has_blob ? 0 : request->blob_len) };
-    struct msghdr message = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = control,
-                              .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
-    struct cmsghdr *part = CMSG_FIRSTHDR(&message);
-    ssize_t len;
-
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(count * sizeof(int));
-    memcpy(CMSG_DATA(part), fds, count * sizeof(int));
-    do
-        len = sendmsg(socket, &message, MSG_NOSIGNAL);
-    while (len < 0 && errno == EINTR);
-    return len < 0 ? -errno : 0;
-}
-
 /* Put the vectors into the request, or those that are too long for it into *ret_blob. */
 static int pack_vectors(const struct pf_super_spec *spec, struct pf_wire_request *request,
                         int *ret_blob)
@@ -259,7 +235,7 @@ int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *sp
         fds[count++] = spec->cwd;
     if (spec->script >= 0)
         fds[count++] = spec->script;
-    r = send_request(request.lease ? helper->resident : helper->socket, &request, fds, count);
+    r = pf_wire_send(request.lease ? helper->resident : helper->socket, &request, fds, count);
     if (r == -EPIPE || r == -ECONNRESET)
         return pf_fail(err, PINFOLD_EBACKEND, "the helper program " PF_HELPER_NAME " is gone");
     return r < 0 ? pf_fail_os(err, -r, "send a command to the helper program") : 0;

@@ -34,4 +34,7 @@ enum pf_wire_fd {
     PF_WIRE_MAX = PF_WIRE_OPTIONAL + 3,
 };
 
+/* Send a request and its descriptors, which stay the caller's. Returns 0 or -errno. */
+int pf_wire_send(int socket, const struct pf_wire_request *request, const int *fds, size_t count);
+
 #endif
