@@ -29,7 +29,7 @@ struct pf_options {
     bool wants_sync, json, quiet, no_inherit_env;
     bool tty;                   /* run the command on a terminal */
     bool takes_extras;          /* something of extras.h */
-    bool isolated;              /* --backend isolated */
+    bool isolated;              /* not --backend local */
     const char *isolated_alone; /* an option given that only this backend has */
     bool overlay;               /* --seed-mode overlay */
     bool host_net;              /* --net host */

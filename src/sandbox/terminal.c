@@ -154,9 +154,10 @@ static int check_options(const struct pinfold_terminal_options *options, struct 
 }
 
 /* Open the backend's terminal, and ours around it. */
-static int open_terminal(struct pf_session *session, const struct pinfold_terminal_options *options,
-                         struct watched *watched, struct pinfold_terminal **ret_terminal,
-                         struct pinfold_cancel *cancel, struct pinfold_error *err)
+static int open_terminal(const struct pinfold_sandbox *sandbox, struct pf_session *session,
+                         const struct pinfold_terminal_options *options, struct watched *watched,
+                         struct pinfold_terminal **ret_terminal, struct pinfold_cancel *cancel,
+                         struct pinfold_error *err)
 {
     struct pinfold_terminal_options normalised = *options;
     _cleanup_free_ char *cwd = NULL;
@@ -165,7 +166,7 @@ static int open_terminal(struct pf_session *session, const struct pinfold_termin
     if (r < 0)
         return r;
     normalised.cwd = cwd;
-    r = PF_BACKEND_CALL(pf_session_backend(session), err, open_terminal, &normalised,
+    r = PF_BACKEND_CALL(pf_sandbox_reader(sandbox, session), err, open_terminal, &normalised,
                         &watched->inner, cancel, err);
     if (r < 0)
         return r;
@@ -200,7 +201,7 @@ int pinfold_sandbox_open_terminal(struct pinfold_sandbox *sandbox,
     watched->cwd = strdup(options->cwd ? options->cwd : ".");
     if (!watched->cwd)
         return pf_fail_nomem(err);
-    r = open_terminal(session, options, watched, ret_terminal, cancel, &local);
+    r = open_terminal(sandbox, session, options, watched, ret_terminal, cancel, &local);
     audit_open(sandbox, session, options, watched, r, &local);
     if (r < 0) {
         if (err)
