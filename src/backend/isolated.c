@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "backend/directory.h"
+#include "backend/isolated_env.h"
 #include "backend/layers.h"
 #include "backend/pty.h"
 #include "backend/quota.h"
@@ -46,40 +47,6 @@ struct isolated {
     pinfold_network_fn on_network;
     void *on_network_ctx;
     bool is_view; /* its jail is opened when first needed, too */
-};
-
-/* All that a command has of an environment, before what was asked for. */
-static const char *const base_env[] = {
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME=" PF_JAIL_HOME,
-    "USER=agent",
-    "LOGNAME=agent",
-    "SHELL=/bin/sh",
-    "LANG=C.UTF-8",
-    "TMPDIR=/tmp",
-    NULL,
-};
-
-/* What programs look at to find the way out. Some know only one spelling. */
-#define PROXY_URL "http://127.0.0.1:" PF_STRINGIFY(PF_JAIL_PROXY_PORT)
-static const char *const proxy_env[] = {
-    "http_proxy=" PROXY_URL,
-    "https_proxy=" PROXY_URL,
-    "all_proxy=" PROXY_URL,
-    "HTTP_PROXY=" PROXY_URL,
-    "HTTPS_PROXY=" PROXY_URL,
-    "ALL_PROXY=" PROXY_URL,
-    "no_proxy=localhost,127.0.0.1,::1",
-    "NO_PROXY=localhost,127.0.0.1,::1",
-    "NODE_USE_ENV_PROXY=1", /* Node looks at none of these otherwise, and only from 24 on */
-    "GIT_PROXY_COMMAND=" PF_JAIL_CONNECT, /* git:// */
-    NULL,
-};
-
-/* ssh is told by /etc/ssh/ssh_config, unless /etc is that of another root. */
-static const char *const rootfs_env[] = {
-    "GIT_SSH_COMMAND=ssh -o 'ProxyCommand=" PF_JAIL_CONNECT " %h %p'",
-    NULL,
 };
 
 /* ---- life ---- */
