@@ -216,3 +216,25 @@ def test_a_long_seed_shows_progress_and_erases_it(tmp_path, own_tmpdir):
     assert child.wait(60) == 0
     assert re.search(r"\rpinfold: seeding: \d+ files, \d[^\r]*\x1b\[K", shown)
     assert "\r\x1b[Kpinfold: seeded 4000 files" in shown
+
+
+def supervisors_of(mark: str) -> list[int]:
+    """The processes that have a variable in their environment; a zombie has none."""
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"MARK={mark}\0".encode() in environ.read_bytes():
+                found.append(int(environ.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("where", [[], ["--workspace", "work"]])
+def test_no_process_outlives_a_run_by_much(pinfold, tmp_path, where):
+    mark = f"{tmp_path}-{where}"
+    env = {**os.environ, "MARK": mark}
+    done = pinfold("run", "-q", *where, "--", "sh", "-c", "tr '\\0' '\\n' </proc/$PPID/environ",
+                   env=env, cwd=tmp_path)
+    assert f"MARK={mark}\n" in done.stdout  # the supervisor would be found
+    wait_until(lambda: not supervisors_of(mark))
