@@ -100,9 +100,10 @@ static void note_egress(void *ctx, const struct pf_egress_event *event)
     if (event->kind == PF_EGRESS_CLOSED)
         return;
     if (told.outcome != PINFOLD_NETWORK_OPENED)
-        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s: %s", PF_QUOTE(event->host),
+        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s %llu time(s): %s", PF_QUOTE(event->host),
                (unsigned)event->port,
-               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached", event->reason);
+               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached",
+               (unsigned long long)event->count, event->reason);
     if (isolated->on_network)
         isolated->on_network(isolated->on_network_ctx, &told);
 }
@@ -156,7 +157,8 @@ static int start_launcher(struct isolated *isolated, struct pinfold_error *err)
     struct pf_directory *dir = &isolated->dir;
     struct pf_launcher *launcher = NULL;
     bool stopped;
-    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &launcher, err);
+    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail),
+                                    pf_jail_resident(isolated->jail), &launcher, err);
 
     if (r < 0)
         return r;

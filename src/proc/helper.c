@@ -109,7 +109,7 @@ int pf_helper_start(const char *path, struct pf_helper *ret, struct pinfold_erro
     if (pid > 0)
         wait_for(pid);
     close(pair[1]);
-    *ret = (struct pf_helper){ .socket = pair[0], .pid = birth.pid };
+    *ret = (struct pf_helper){ .socket = pair[0], .resident = -1, .pid = birth.pid };
     if (birth.sys_errno == 0)
         return 0;
     pf_helper_stop(ret);
@@ -120,7 +120,7 @@ void pf_helper_stop(struct pf_helper *helper)
 {
     if (helper->socket >= 0)
         close(helper->socket);
-    *helper = (struct pf_helper){ .socket = -1 };
+    *helper = (struct pf_helper){ .socket = -1, .resident = -1 };
 }
 
 int pf_sealed_file(const char *name, const struct iovec *parts, int count)
@@ -157,11 +157,13 @@ static size_t pack(const char *const *list, char *at)
     return total;
 }
 
-static int send_request(const struct pf_helper *helper, const struct pf_wire_request *request,
-                        const int *fds, size_t count)
+static int send_request(int socket, const struct pf_wire_request *request, const int *fds,
+                        size_t count)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_WIRE_MAX * sizeof(int))] = { 0 };
-    struct iovec iov = { (void *)(uintptr_t)request, sizeof(*request) };
+    size_t head = offsetof(struct pf_wire_request, text);
+    struct iovec iov = { (void *)(uintptr_t)request,
+                         head + (request->has_blob ? 0 : request->blob_len) };
     struct msghdr message = { .msg_iov = &iov,
                               .msg_iovlen = 1,
                               .msg_control = control,
@@ -174,49 +176,79 @@ static int send_request(const struct pf_helper *helper, const struct pf_wire_req
     part->cmsg_len = CMSG_LEN(count * sizeof(int));
     memcpy(CMSG_DATA(part), fds, count * sizeof(int));
     do
-        len = sendmsg(helper->socket, &message, MSG_NOSIGNAL);
+        len = sendmsg(socket, &message, MSG_NOSIGNAL);
     while (len < 0 && errno == EINTR);
     return len < 0 ? -errno : 0;
+}
+
+/* Put the vectors into the request, or those that are too long for it into *ret_blob. */
+static int pack_vectors(const struct pf_super_spec *spec, struct pf_wire_request *request,
+                        int *ret_blob)
+{
+    const char *const cwd[] = { spec->cwd_path, NULL };
+    size_t cwd_len = pack(cwd, NULL), argv_len = pack(spec->argv, NULL);
+    size_t len = cwd_len + argv_len + pack(spec->envp, NULL);
+    _cleanup_free_ char *memory = NULL;
+    char *text = request->text;
+
+    request->blob_len = len;
+    request->has_blob = len > sizeof(request->text);
+    if (request->has_blob)
+        text = memory = malloc(len);
+    if (!text)
+        return -ENOMEM;
+    pack(cwd, text);
+    pack(spec->argv, text + cwd_len);
+    pack(spec->envp, text + cwd_len + argv_len);
+    if (request->has_blob)
+        *ret_blob = pf_sealed_file("pinfold-request", &(struct iovec){ text, len }, 1);
+    return *ret_blob < 0 && request->has_blob ? *ret_blob : 0;
+}
+
+/* A resident says when it is free, with the number of its life. If it died its successor has said
+ * so too, and only the last word counts. Returns 0 when nobody is free. */
+static uint32_t take_lease(int resident)
+{
+    uint32_t lease = 0;
+
+    while (resident >= 0 &&
+           recv(resident, &lease, sizeof(lease), MSG_DONTWAIT) == (ssize_t)sizeof(lease)) {
+    }
+    return lease;
 }
 
 int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *spec,
                   struct pinfold_error *err)
 {
-    const char *const cwd[] = { spec->cwd_path, NULL };
-    size_t cwd_len = pack(cwd, NULL), argv_len = pack(spec->argv, NULL);
-    size_t blob_len = cwd_len + argv_len + pack(spec->envp, NULL);
-    _cleanup_free_ char *text = malloc(blob_len);
-    struct pf_wire_request request = {
-        .deadline = spec->deadline,
-        .blob_len = blob_len,
-        .argc = (uint32_t)pf_strv_count(spec->argv),
-        .envc = (uint32_t)pf_strv_count(spec->envp),
-        .owner = spec->owner,
-        .search = spec->search,
-        .has_cwd = spec->cwd >= 0,
-        .has_script = spec->script >= 0,
-        .has_cwd_path = spec->cwd_path != NULL,
-    };
+    struct pf_wire_request request;
     int fds[PF_WIRE_MAX] = { spec->control, spec->read_end[0], spec->read_end[1],
                              spec->write_end[0], spec->write_end[1] };
-    size_t count = PF_WIRE_BLOB;
+    size_t count = PF_WIRE_OPTIONAL;
+    _cleanup_close_ int blob = -1;
     int r;
 
-    if (!text)
+    memset(&request, 0, offsetof(struct pf_wire_request, text));
+    request.deadline = spec->deadline;
+    request.argc = (uint32_t)pf_strv_count(spec->argv);
+    request.envc = (uint32_t)pf_strv_count(spec->envp);
+    request.owner = spec->owner;
+    request.search = spec->search;
+    request.has_cwd = spec->cwd >= 0;
+    request.has_script = spec->script >= 0;
+    request.has_cwd_path = spec->cwd_path != NULL;
+    request.lease = take_lease(helper->resident);
+    r = pack_vectors(spec, &request, &blob);
+    if (r == -ENOMEM)
         return pf_fail_nomem(err);
-    pack(cwd, text);
-    pack(spec->argv, text + cwd_len);
-    pack(spec->envp, text + cwd_len + argv_len);
-    _cleanup_close_ int blob =
-            pf_sealed_file("pinfold-request", &(struct iovec){ text, blob_len }, 1);
-    if (blob < 0)
-        return pf_fail_os(err, -blob, "write the command for the helper program");
-    fds[count++] = blob;
+    if (r < 0)
+        return pf_fail_os(err, -r, "write the command for the helper program");
+    if (request.has_blob)
+        fds[count++] = blob;
     if (spec->cwd >= 0)
         fds[count++] = spec->cwd;
     if (spec->script >= 0)
         fds[count++] = spec->script;
-    r = send_request(helper, &request, fds, count);
+    r = send_request(request.lease ? helper->resident : helper->socket, &request, fds, count);
     if (r == -EPIPE || r == -ECONNRESET)
         return pf_fail(err, PINFOLD_EBACKEND, "the helper program " PF_HELPER_NAME " is gone");
     return r < 0 ? pf_fail_os(err, -r, "send a command to the helper program") : 0;

@@ -42,18 +42,20 @@ int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
     pthread_mutex_init(&launcher->lock, NULL); /* neither can fail with default attributes */
     pthread_cond_init(&launcher->idle, NULL);
     launcher->owner = getpid();
-    launcher->helper.socket = -1;
+    launcher->helper.socket = launcher->helper.resident = -1;
     *ret = launcher;
     return 0;
 }
 
-int pf_launcher_new_in_jail(int socket, struct pf_launcher **ret, struct pinfold_error *err)
+int pf_launcher_new_in_jail(int socket, int resident, struct pf_launcher **ret,
+                            struct pinfold_error *err)
 {
     int r = pf_launcher_new(ret, err);
 
     if (r == 0) {
         (*ret)->mode = PF_LAUNCH_JAIL;
         (*ret)->helper.socket = socket;
+        (*ret)->helper.resident = resident;
     }
     return r;
 }
@@ -91,8 +93,10 @@ static pid_t fork_supervisor(const struct pf_super_spec *spec)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pid = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
-    if (pid == 0)
+    if (pid == 0) {
         pf_supervise(spec);
+        _exit(0);
+    }
     saved = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return pid < 0 ? -saved : pid;
@@ -355,11 +359,11 @@ static void wait_idle(struct pf_launcher *launcher)
                                                .tv_nsec = until % PF_NS_PER_SEC });
 }
 
-/* A jail's socket is not ours to close. */
+/* A jail's sockets are not ours to close. */
 static void forget_helper(struct pf_launcher *launcher)
 {
     if (launcher->mode == PF_LAUNCH_JAIL)
-        launcher->helper.socket = -1;
+        launcher->helper.socket = launcher->helper.resident = -1;
     else
         pf_helper_stop(&launcher->helper);
 }

@@ -52,6 +52,7 @@ size_t pf_launcher_count(struct pf_launcher *launcher); /* commands in the table
 /* The helper program: helper.c. */
 struct pf_helper {
     int socket;
+    int resident; /* of a jail: the socket of its resident supervisor; -1: there is none */
     pid_t pid;
 };
 

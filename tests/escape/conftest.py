@@ -31,9 +31,9 @@ def tools() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="pinfold-escape-") as path:
         place = Path(path)
         place.chmod(0o755)
-        for name in "pinfold", "pinfold-full", "pinfold-init":
-            if (PINFOLD.parent / name).exists():
-                shutil.copy(PINFOLD.parent / name, place)
+        for program in PINFOLD.parent.glob("pinfold*"):
+            if program.is_file():
+                shutil.copy(program, place)
         compile_c(place / "calls", *sorted(HERE.glob("calls*.c")))
         yield place
 

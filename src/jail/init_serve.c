@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Serving the owner: the resident supervisor takes the requests that come one after the other, and
+ * forks of the first process take the others. What loses its supervisor is killed.
+ */
+#include "jail/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "proc/serve.h"
+
+static pid_t supervisors[4096]; /* with the resident */
+static size_t supervisor_count;
+static pid_t resident; /* 0: there is none */
+
+static bool is_supervisor(pid_t pid)
+{
+    for (size_t i = 0; i < supervisor_count; i++)
+        if (supervisors[i] == pid)
+            return true;
+    return false;
+}
+
+static void forget(pid_t pid)
+{
+    if (pid == resident)
+        resident = 0;
+    for (size_t i = 0; i < supervisor_count; i++)
+        if (supervisors[i] == pid) {
+            supervisors[i] = supervisors[--supervisor_count];
+            return;
+        }
+}
+
+/* Children that are no supervisors lost theirs, which somebody inside must have killed: nobody
+ * would ever end them. Returns whether there were any. */
+static bool kill_orphans(void)
+{
+    static pid_t pids[4096];
+    size_t count = pf_children(pids, PF_COUNT(pids), false);
+    bool found = false;
+
+    for (size_t i = 0; i < count; i++)
+        if (!is_supervisor(pids[i])) {
+            kill(pids[i], SIGKILL);
+            found = true;
+        }
+    return found;
+}
+
+/* Returns whether orphans are left, to be looked after again soon. */
+static bool reap(void)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (WIFSTOPPED(status)) /* a supervisor that obeys somebody else */
+            kill(pid, SIGKILL);
+        else
+            forget(pid);
+    }
+    return kill_orphans();
+}
+
+bool init_refuses(const struct pf_wire_request *request, const int *fds)
+{
+    /* Through a directory of the host's tree one could walk out by its "..". */
+    if (request->has_cwd)
+        pf_super_fail(fds[PF_WIRE_CONTROL], EPERM, PF_STAGE_CWD);
+    return request->has_cwd;
+}
+
+static void start(const struct pf_wire_request *request, const int *fds)
+{
+    pid_t pid;
+
+    if (init_refuses(request, fds))
+        return;
+    if (supervisor_count == PF_COUNT(supervisors)) {
+        pf_super_fail(fds[PF_WIRE_CONTROL], EAGAIN, PF_STAGE_FORK);
+        return;
+    }
+    pid = fork();
+    if (pid == 0) {
+        pf_default_signals();
+        pf_serve(request, fds, NULL);
+        _exit(0);
+    }
+    if (pid < 0)
+        pf_super_fail(fds[PF_WIRE_CONTROL], errno, PF_STAGE_FORK);
+    else
+        supervisors[supervisor_count++] = pid;
+}
+
+/* Returns false when the owner has hung up. */
+static bool take_request(int socket)
+{
+    static struct pf_wire_request request;
+    int fds[PF_WIRE_MAX], count = pf_serve_receive(socket, &request, fds);
+
+    if (count > 0)
+        start(&request, fds);
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+    return count >= 0;
+}
+
+/* What was meant for a resident that died. */
+static void take_leased(void)
+{
+    struct pollfd leased = { PF_INIT_RESIDENT, POLLIN, 0 };
+
+    while (poll(&leased, 1, 0) > 0 && take_request(PF_INIT_RESIDENT)) {
+    }
+}
+
+/* Without one everything works, and takes longer. retire is a pipe. */
+static void look_for_resident(const int *retire)
+{
+    static uint32_t life = PF_FIRST_LIFE;
+    pid_t pid;
+
+    if (resident)
+        return;
+    if (life != PF_FIRST_LIFE)
+        take_leased();
+    if (retire[1] < 0 || supervisor_count == PF_COUNT(supervisors))
+        return;
+    pid = fork();
+    if (pid == 0)
+        init_reside(life, retire[1]);
+    if (pid < 0)
+        return;
+    resident = supervisors[supervisor_count++] = pid;
+    if (++life == 0)
+        life++; /* 0 is no lease */
+}
+
+void init_serve(int signals)
+{
+    int retire[2] = { -1, -1 };
+    struct pollfd fds[] = { { PF_INIT_SOCKET, POLLIN, 0 },
+                            { signals, POLLIN, 0 },
+                            { -1, POLLIN, 0 },
+                            { PF_INIT_RESIDENT, POLLIN, 0 },
+                            { PF_INIT_OWNER, POLLIN, 0 } };
+    struct signalfd_siginfo info;
+    bool orphans = false;
+    pid_t busy;
+
+    if (pipe2(retire, O_CLOEXEC | O_NONBLOCK) == 0)
+        fds[2].fd = retire[0];
+    while (true) {
+        look_for_resident(retire);
+        fds[3].fd = resident ? -1 : PF_INIT_RESIDENT;
+        if (poll(fds, PF_COUNT(fds), orphans ? 1 : -1) < 0 && errno != EINTR)
+            return;
+        if (fds[4].revents)
+            return;
+        if (fds[1].revents)
+            (void)!read(signals, &info, sizeof(info));
+        if (fds[1].revents || orphans)
+            orphans = reap();
+        /* It may be gone by now, and have a successor. */
+        if (fds[2].revents && read(retire[0], &busy, sizeof(busy)) == sizeof(busy) &&
+            busy == resident)
+            resident = 0;
+        if (fds[3].revents && !take_request(PF_INIT_RESIDENT))
+            return;
+        if (fds[0].revents && !take_request(PF_INIT_SOCKET))
+            return;
+    }
+}
