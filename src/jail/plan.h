@@ -70,7 +70,8 @@ struct pf_plan {
     uint64_t seed_at;
     uint64_t seed_dev, seed_ino; /* what must be found there */
     uint32_t own_net;            /* the network is the jail's own: bring its loopback up */
-    uint32_t proxy_port;         /* listen there and send the socket with READY; 0: do not */
+    uint32_t alone;      /* the workspace is read-only: let nobody hand in a descriptor to it */
+    uint32_t proxy_port; /* listen there and send the socket with READY; 0: do not */
 };
 
 #define PF_JAIL_UID 1000

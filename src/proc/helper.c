@@ -19,28 +19,39 @@
 #include "pf_config.h"
 #include "proc/wire.h"
 
-/* Look in the directory of file. */
-static bool find_beside(const char *file, const char *name, char *path)
+/* Look below the directory of file. */
+static bool find_from(const char *file, const char *below, const char *name, char *path)
 {
     const char *slash = strrchr(file, '/');
 
     return slash &&
-           snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - file), file, name) < PATH_MAX &&
+           snprintf(path, PATH_MAX, "%.*s/%s%s", (int)(slash - file), file, below, name) <
+                   PATH_MAX &&
            access(path, X_OK) == 0;
+}
+
+/* An installation that was moved as a whole still knows its programs: file is in its bin or lib, or
+ * in a directory of lib. */
+static bool find_installed(const char *file, const char *name, char *path)
+{
+    return find_from(file, "../libexec/pinfold/", name, path) ||
+           find_from(file, "../../libexec/pinfold/", name, path);
 }
 
 bool pf_program_find(const char *name, char *path)
 {
     char program[PATH_MAX];
-    Dl_info library;
+    const char *library = "";
+    Dl_info info;
     ssize_t len;
 
-    if (dladdr(PF_HELPER_NAME, &library) && library.dli_fname && library.dli_fname[0] == '/' &&
-        find_beside(library.dli_fname, name, path))
-        return true;
+    if (dladdr(PF_HELPER_NAME, &info) && info.dli_fname && info.dli_fname[0] == '/')
+        library = info.dli_fname;
     len = readlink("/proc/self/exe", program, sizeof(program) - 1);
     program[len < 0 ? 0 : len] = '\0';
-    return find_beside(program, name, path) || find_beside(PF_LIBEXECDIR "/", name, path);
+    return find_from(library, "", name, path) || find_from(program, "", name, path) ||
+           find_installed(library, name, path) || find_installed(program, name, path) ||
+           find_from(PF_LIBEXECDIR "/", "", name, path);
 }
 
 bool pf_helper_find(char *path)

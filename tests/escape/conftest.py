@@ -34,6 +34,7 @@ def tools() -> Iterator[Path]:
         for program in PINFOLD.parent.glob("pinfold*"):
             if program.is_file():
                 shutil.copy(program, place)
+        shutil.copy(PINFOLD.parent / "tests/escape/view_pair", place)
         compile_c(place / "calls", *sorted(HERE.glob("calls*.c")))
         yield place
 
