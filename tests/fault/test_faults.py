@@ -64,7 +64,7 @@ def run_once(base: Path, kind: str, number: int, error: int, json: bool) -> Run:
            "FAULT_AT": str(number), "FAULT_KIND": kind, "FAULT_ERRNO": str(error),
            "FAULT_COUNT": str(count)}
     done = subprocess.run(
-        [PINFOLD, "run", "-q", "--seed", seed, f"--sync={dest}", "--audit", place / "audit",
+        [PINFOLD, "run", "-q", "--backend", "local", "--seed", seed, f"--sync={dest}", "--audit", place / "audit",
          "--exclude", "*.o", *(["--json"] if json else []), "--", COMMAND],
         env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False)
     counted, failed = count.read_text().split()[:2] if count.exists() else ("0", "unknown")
