@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "tree/file.h"
+#include "tree/remove.h"
 
 struct tmp {
     char path[64];
