@@ -143,8 +143,8 @@ static int delete_locked(int fd, int parent_fd, const char *path, struct pinfold
     pf_tree_empty(fd, &why);
     if (unlinkat(parent_fd, path, AT_REMOVEDIR) == 0 || errno == ENOENT)
         return 0;
-    return pf_fail_os(err, why.code ? why.sys_errno : errno,
-                      "delete the temporary workspace %s; delete it by hand", PF_QUOTE(path));
+    return pf_fail_os(err, why.code ? why.sys_errno : errno, "remove the workspace %s by hand",
+                      PF_QUOTE(path));
 }
 
 static bool is_ours(const char *name)
