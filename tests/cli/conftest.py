@@ -10,7 +10,8 @@ from typing import Any, Callable
 
 import pytest
 
-from helpers import BUILD, STRANGER
+from helpers import BUILD
+from stranger import IS_ROOT, STRANGER, credentials
 
 FIRST_TMPDIR = tempfile.gettempdir()
 
@@ -100,7 +101,7 @@ def as_stranger(common: Path) -> Callable[..., Any]:
     """Run the command as somebody who is not root."""
     binary = common / "pinfold"
     shutil.copy(BUILD / "pinfold", binary)
-    who = {"user": STRANGER, "group": STRANGER, "extra_groups": []} if os.getuid() == 0 else {}
+    who = credentials(STRANGER if IS_ROOT else os.getuid())
 
     def run(*args: Any, **env: Any) -> Any:
         return subprocess.run([binary, *map(str, args)], capture_output=True, text=True,

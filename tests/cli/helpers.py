@@ -8,8 +8,6 @@ from typing import Any, Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("PINFOLD_BUILD", ROOT / "build")).resolve()
-# Not a user of this machine: it owns nothing.
-STRANGER = 54321
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 20) -> Any:

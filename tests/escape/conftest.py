@@ -12,11 +12,11 @@ from typing import Any, Iterator
 
 import pytest
 
+from stranger import IS_ROOT, OWNERS, credentials
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PINFOLD = Path(os.environ.get("PINFOLD", ROOT / "build/pinfold")).resolve()
-IS_ROOT = os.getuid() == 0
-STRANGER = 54321  # not a user of this machine: it owns nothing
 PYTHON = "/usr/bin/python3"
 
 
@@ -62,9 +62,7 @@ class Range:
             os.chown(at, self.uid, self.uid, follow_symlinks=False)
 
     def who(self) -> dict[str, Any]:
-        if self.uid == os.getuid():
-            return {}
-        return {"user": self.uid, "group": self.uid, "extra_groups": []}
+        return credentials(self.uid)
 
     def arguments(self, command: str, *options: Any, backend: str = "isolated",
                   workspace: bool = True) -> list[str]:
@@ -130,11 +128,6 @@ class Range:
             for stream in child.stdin, child.stdout, child.stderr:
                 if stream:
                     stream.close()
-
-
-OWNERS = [pytest.param(os.getuid(), id="root" if IS_ROOT else "user")]
-if IS_ROOT:
-    OWNERS.append(pytest.param(STRANGER, id="stranger"))
 
 
 @pytest.fixture(params=OWNERS)
