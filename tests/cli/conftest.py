@@ -11,7 +11,7 @@ from typing import Any, Callable
 import pytest
 
 from helpers import BUILD
-from stranger import IS_ROOT, STRANGER, credentials
+from owners import IS_ROOT, STRANGER, credentials
 
 FIRST_TMPDIR = tempfile.gettempdir()
 

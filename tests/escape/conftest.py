@@ -12,7 +12,7 @@ from typing import Any, Iterator
 
 import pytest
 
-from stranger import IS_ROOT, OWNERS, credentials
+from owners import IS_ROOT, OWNERS, credentials
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

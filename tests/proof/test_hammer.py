@@ -11,7 +11,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from conftest import BUILD, Owner
+from owners import BUILD, Owner
 
 SECONDS = os.environ.get("PINFOLD_HAMMER_SECONDS", "3")
 OPERATIONS = ["read", "write", "upload", "download", "list", "move", "delete", "flush", "seed",

@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from conftest import BUILD, Owner
+from owners import BUILD, Owner
 
 COUNT = int(os.environ.get("PINFOLD_IDLE", "25"))
 ROUNDS = 4

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Owner
+from owners import Owner
 
 KILLS = int(os.environ.get("PINFOLD_KILLS", "12"))
 PR_SET_CHILD_SUBREAPER = 36
