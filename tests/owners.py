@@ -30,6 +30,14 @@ def credentials(uid: int) -> dict[str, object]:
     return {"user": uid, "group": uid, "extra_groups": []}
 
 
+def copy_programs(place: Path, build: Path = BUILD) -> Path:
+    """The command and what it executes, where other users can reach them. Returns the command."""
+    for name in "pinfold", "pinfold-full", "pinfold-init":
+        if (build / name).exists():
+            shutil.copy(build / name, place)
+    return place / "pinfold"
+
+
 class Owner:
     """A user, with a directory and the programs."""
 
@@ -38,9 +46,8 @@ class Owner:
         self.bin, self.tmp = place / "bin", place / "tmp"
         for directory in self.bin, self.tmp:
             directory.mkdir()
-        for name in "pinfold", "pinfold-init", "libpinfold.so.0":
-            shutil.copy(BUILD / name, self.bin)
-        self.pinfold = self.bin / "pinfold"
+        self.pinfold = copy_programs(self.bin)
+        shutil.copy(BUILD / "libpinfold.so.0", self.bin)
 
     def give(self, path: Path) -> None:
         """Make it, and what is in it, the owner's."""

@@ -19,7 +19,8 @@ struct pinfold_audit_event {
     size_t size;
     const char *event; /* sandbox.start, sandbox.stop, sandbox.add_files, sandbox.download_files,
                           sandbox.delete_files, sandbox.move_file, sandbox.write_file,
-                          sandbox.execute, sandbox.flush, sandbox.expire, attach, detach */
+                          sandbox.execute, sandbox.flush, sandbox.expire, attach, detach,
+                          sandbox.network_open, sandbox.network_refuse, sandbox.network_fail */
     int64_t time_ns;   /* CLOCK_REALTIME */
     const char *workspace_id;
     const char *owner_id;
@@ -42,10 +43,19 @@ struct pinfold_audit_event {
     int64_t duration_ns;
     const char *error; /* the exception's name when the operation failed */
     const char *error_message;
+    /* Of the network: what a sandbox with an allow list asked for, and got or did not. Never what
+     * went through a connection. */
+    const char *protocol; /* "connect", "http" or "socks5" */
+    const char *host;     /* a name or an address; NULL when none could be read, or for several */
+    int port;             /* 1 to 65535 */
+    const char *reason;   /* why not */
+    int64_t count;        /* connections this stands for: more than one when they came too fast to
+                             be told one by one; protocol and reason are those of the last */
 };
 
-/* Receives events, from the thread that caused them, possibly several at once. Must not call back
- * into the sandbox that the event is about. */
+/* Receives events, from the thread that caused them, those of the network from a thread of the
+ * backend's, possibly several at once. Must not call back into the sandbox that the event is about,
+ * nor wait for a thread that is in a call of it: stopping waits for the last event. */
 typedef void (*pinfold_audit_fn)(void *ctx, const struct pinfold_audit_event *event);
 
 /* Where events go. Copied by the objects that take it; ctx is borrowed for their life. */

@@ -77,6 +77,27 @@ struct pinfold_sync_request {
     void *on_progress_ctx;
 };
 
+enum pinfold_network_outcome {
+    PINFOLD_NETWORK_REFUSED, /* by the rules, or because the request was malformed */
+    PINFOLD_NETWORK_FAILED,  /* allowed, and not reached */
+    PINFOLD_NETWORK_OPENED,
+};
+
+/* What became of connections that a sandbox asked its way out for. Strings are borrowed for the
+ * time of the call, and printable ASCII of bounded length. */
+struct pinfold_network_event {
+    size_t size;
+    enum pinfold_network_outcome outcome;
+    const char *protocol; /* "connect", "http", "socks5", or "" when it got no further than that */
+    const char *host;     /* a name or an address; "" when none could be read, or for several */
+    uint16_t port;        /* 0 likewise */
+    const char *reason;   /* one line; "" when there is nothing to say */
+    uint64_t count;       /* 1; more: so many that came too fast to be told one by one, of which
+                             protocol and reason describe the last */
+};
+
+typedef void (*pinfold_network_fn)(void *ctx, const struct pinfold_network_event *event);
+
 /* One file to put into a workspace: from memory, or from a host file when host_path is set. */
 struct pinfold_upload {
     const char *path;
@@ -84,6 +105,11 @@ struct pinfold_upload {
     size_t len;
     const char *host_path; /* a regular file; a directory is an error */
 };
+
+/* The largest file that the backends of this library read into memory (read_file, and
+ * download_files without a host_path); a larger one is EFBIG. An agent makes a sparse file of any
+ * size for nothing, and must not fill the memory of whoever reads it. */
+#define PINFOLD_READ_MAX_BYTES ((size_t)256 * 1024 * 1024)
 
 /* One file to fetch: to a host file, or into memory when host_path is NULL. */
 struct pinfold_download {
@@ -153,6 +179,11 @@ struct pinfold_backend_ops {
     const char *(*storage_key)(void *state);
 
     void (*free)(void *state); /* the last reference is gone */
+
+    /* Whom to tell about the network, NULL for nobody. Called before create and after close, never
+     * between them; fn is then called from a thread of the backend's, one at a time, and not after
+     * close has returned. Optional. */
+    void (*watch_network)(void *state, pinfold_network_fn fn, void *ctx);
 };
 
 /**
@@ -314,9 +345,18 @@ struct pinfold_isolated_options {
     const char *rootfs;         /* a directory to use as root instead of the host's system
                                    directories; read-only */
     enum pinfold_net net;
-    const char *const *net_allow; /* "name", "*.name", "name:port", "address", "address:port" */
+    const char *const *net_allow; /* what PINFOLD_NET_ALLOW opens, NULL-terminated: "name", "*.name"
+                                     (all below it), "*" (any public name), "address" or "network",
+                                     "10.0.0.0/8" say; each with ":port" or meaning 80 and 443; IPv6
+                                     with a port in brackets; a string may hold several, with
+                                     commas. Addresses that are not public need one for themselves:
+                                     docs/security.md */
     struct pinfold_limits limits;
     bool workspace_read_only; /* commands cannot write to the workspace */
+    /* PINFOLD_SEED_OVERLAY: a seed is not copied but shown below what is changed. workspace_root
+     * then is empty at the start, and holds in the end what was changed, in changes/. Where it
+     * cannot be done the seed is copied, and the result says why. */
+    enum pinfold_seed_mode seed_mode;
 };
 
 #define PINFOLD_ISOLATED_OPTIONS_INIT                   \

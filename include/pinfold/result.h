@@ -77,10 +77,18 @@ struct pinfold_transfer_results {
     size_t count;
 };
 
+/* How a workspace gets its seed. */
+enum pinfold_seed_mode {
+    PINFOLD_SEED_COPY = 0,
+    PINFOLD_SEED_OVERLAY = 1, /* it is shown, read-only, below what is changed */
+};
+
 /* WorkspaceSeedResult */
 struct pinfold_seed_result {
     uint64_t files_seeded;
-    uint64_t bytes_seeded; /* bytes written */
+    uint64_t bytes_seeded; /* bytes written; of an overlay: the sizes of the files that it shows */
+    enum pinfold_seed_mode mode; /* what was done */
+    char *fallback; /* why it was copied when an overlay was asked for; NULL: as asked for */
     struct pinfold_strings
             skipped_paths;         /* sorted; a pruned directory is one entry ending in '/' */
     struct pinfold_strings errors; /* one line each: operation, path, cause */

@@ -232,7 +232,7 @@ PINFOLD_API int pinfold_sandbox_move_file(struct pinfold_sandbox *sandbox, const
                                           struct pinfold_error *err);
 
 /**
- * Sandbox.read_file: a whole file as text, exactly as stored.
+ * Sandbox.read_file: a whole file as text, exactly as stored, of at most PINFOLD_READ_MAX_BYTES.
  *
  * sandbox   borrowed
  * path      borrowed
@@ -240,7 +240,7 @@ PINFOLD_API int pinfold_sandbox_move_file(struct pinfold_sandbox *sandbox, const
  * cancel    borrowed, may be NULL
  * err       borrowed, may be NULL
  *
- * Returns 0, -PINFOLD_EPATH, -PINFOLD_EOS, -PINFOLD_EENCODING (not UTF-8: use
+ * Returns 0, -PINFOLD_EPATH, -PINFOLD_EOS (EFBIG: too large), -PINFOLD_EENCODING (not UTF-8: use
  * pinfold_sandbox_download_files()), -PINFOLD_ESTART, -PINFOLD_ECANCELLED or -PINFOLD_ENOMEM.
  * Threads: any.
  */

@@ -98,6 +98,12 @@ void pf_backend_stop_commands(struct pinfold_backend *backend)
         backend->ops->stop_commands(backend->state, NULL); /* close reports what stays broken */
 }
 
+void pf_backend_watch_network(struct pinfold_backend *backend, pinfold_network_fn fn, void *ctx)
+{
+    if (backend->ops->watch_network)
+        backend->ops->watch_network(backend->state, fn, ctx);
+}
+
 const char *pf_backend_root(const struct pinfold_backend *backend)
 {
     return backend->ops->workspace_root ? backend->ops->workspace_root(backend->state) : NULL;

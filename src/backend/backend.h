@@ -23,6 +23,7 @@ int pf_backend_create(struct pinfold_backend *backend, struct pinfold_cancel *ca
                       struct pinfold_error *err);
 int pf_backend_close(struct pinfold_backend *backend, struct pinfold_error *err);
 void pf_backend_stop_commands(struct pinfold_backend *backend);
+void pf_backend_watch_network(struct pinfold_backend *backend, pinfold_network_fn fn, void *ctx);
 const char *pf_backend_root(const struct pinfold_backend *backend);
 const char *pf_backend_storage_key(const struct pinfold_backend *backend);
 

@@ -157,7 +157,8 @@ int pf_directory_read_file(void *state, const char *path, struct pinfold_bytes *
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
     int r = pf_directory_get_root(state, &root, cancel, err);
 
-    return r < 0 ? r : pf_file_read(root->fd, path, PF_BUF_UNLIMITED, ret_content, cancel, err);
+    return r < 0 ? r
+                 : pf_file_read(root->fd, path, PINFOLD_READ_MAX_BYTES, ret_content, cancel, err);
 }
 
 int pf_directory_write_file(void *state, const char *path, const void *data, size_t len,
@@ -237,7 +238,8 @@ int pf_directory_sync_artifacts(void *state, const struct pinfold_sync_request *
     struct pf_directory *dir = state;
     int r = pf_directory_get_root(dir, &root, cancel, err);
 
-    return r < 0 ? r : pf_local_sync(root->fd, dir->real_root, request, ret_result, cancel, err);
+    return r < 0 ? r
+                 : pf_local_sync(root->fd, NULL, dir->real_root, request, ret_result, cancel, err);
 }
 
 /* ---- commands ---- */

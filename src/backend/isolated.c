@@ -12,6 +12,7 @@
 #include <pinfold/temp_workspace.h>
 
 #include "backend/directory.h"
+#include "backend/layers.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -32,8 +33,13 @@ struct isolated {
     enum pinfold_net net;
     char **net_allow;
     struct pinfold_limits limits;
+    enum pinfold_seed_mode seed_mode;
+    struct pf_layers layers; /* of an overlay that is in force */
+    pthread_mutex_t opening; /* guards jail, which with an overlay is opened when first needed */
     struct pf_jail *jail;
     struct pf_egress *egress; /* the way out, with PINFOLD_NET_ALLOW */
+    pinfold_network_fn on_network;
+    void *on_network_ctx;
 };
 
 /* All that a command has of an environment, before what was asked for. */
@@ -59,19 +65,51 @@ static const char *const proxy_env[] = {
     "ALL_PROXY=" PROXY_URL,
     "no_proxy=localhost,127.0.0.1,::1",
     "NO_PROXY=localhost,127.0.0.1,::1",
+    "NODE_USE_ENV_PROXY=1", /* Node looks at none of these otherwise, and only from 24 on */
+    "GIT_PROXY_COMMAND=" PF_JAIL_CONNECT, /* git:// */
+    NULL,
+};
+
+/* ssh is told by /etc/ssh/ssh_config, unless /etc is that of another root. */
+static const char *const rootfs_env[] = {
+    "GIT_SSH_COMMAND=ssh -o 'ProxyCommand=" PF_JAIL_CONNECT " %h %p'",
     NULL,
 };
 
 /* ---- life ---- */
 
-/* Refusals go to the log; the audit of a sandbox does not reach down here. */
+/* On the proxy's thread. */
 static void note_egress(void *ctx, const struct pf_egress_event *event)
 {
-    (void)ctx;
-    if (event->kind == PF_EGRESS_REFUSED || event->kind == PF_EGRESS_FAILED)
+    const struct isolated *isolated = ctx;
+    struct pinfold_network_event told = {
+        .size = sizeof(told),
+        .outcome = event->kind == PF_EGRESS_REFUSED  ? PINFOLD_NETWORK_REFUSED
+                   : event->kind == PF_EGRESS_FAILED ? PINFOLD_NETWORK_FAILED
+                                                     : PINFOLD_NETWORK_OPENED,
+        .protocol = event->protocol,
+        .host = event->host,
+        .port = event->port,
+        .reason = event->reason,
+        .count = event->count,
+    };
+
+    if (event->kind == PF_EGRESS_CLOSED)
+        return;
+    if (told.outcome != PINFOLD_NETWORK_OPENED)
         pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s: %s", PF_QUOTE(event->host),
-               (unsigned)event->port, event->kind == PF_EGRESS_REFUSED ? "refused" : "not reached",
-               event->reason);
+               (unsigned)event->port,
+               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached", event->reason);
+    if (isolated->on_network)
+        isolated->on_network(isolated->on_network_ctx, &told);
+}
+
+static void isolated_watch_network(void *state, pinfold_network_fn fn, void *ctx)
+{
+    struct isolated *isolated = state;
+
+    isolated->on_network = fn;
+    isolated->on_network_ctx = ctx;
 }
 
 static int open_egress(struct isolated *isolated, struct pinfold_error *err)
@@ -85,7 +123,7 @@ static int open_egress(struct isolated *isolated, struct pinfold_error *err)
     if (r < 0)
         return r;
     socket = pf_jail_take_proxy_socket(isolated->jail);
-    r = pf_egress_start(socket, rules, note_egress, NULL, &isolated->egress, err);
+    r = pf_egress_start(socket, rules, note_egress, isolated, &isolated->egress, err);
     if (r < 0) {
         pf_egress_rules_free(rules);
         if (socket >= 0)
@@ -104,12 +142,34 @@ static int make_root(struct isolated *isolated, struct pinfold_error *err)
     return isolated->dir.configured_root ? 0 : pf_fail_nomem(err);
 }
 
-static int open_jail(struct isolated *isolated, struct pinfold_error *err)
+/* The jail's part in execution. Commands may be refused already. */
+static int start_launcher(struct isolated *isolated, struct pinfold_error *err)
 {
     struct pf_directory *dir = &isolated->dir;
+    struct pf_launcher *launcher = NULL;
+    bool stopped;
+    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &launcher, err);
+
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&dir->lock);
+    dir->launcher = launcher;
+    stopped = dir->stopped;
+    pthread_mutex_unlock(&dir->lock);
+    if (stopped)
+        pf_launcher_stop(launcher);
+    return 0;
+}
+
+/* Open the jail with the workspace's directory at its place, or an overlay of its layers on seed.
+ * Returns PF_JAIL_NO_OVERLAY as pf_jail_open() does. */
+static int open_jail(struct isolated *isolated, const char *seed, struct pinfold_error *err)
+{
     int r = pf_jail_open(
             &(struct pf_jail_config){
-                    .workspace_fd = dir->root->fd,
+                    .workspace_fd = seed ? isolated->layers.host_fd : isolated->dir.root->fd,
+                    .seed = seed,
+                    .seed_fd = isolated->layers.seed_fd,
                     .workspace_read_only = isolated->workspace_read_only,
                     .ro = (const char *const *)isolated->ro,
                     .rw = (const char *const *)isolated->rw,
@@ -122,7 +182,21 @@ static int open_jail(struct isolated *isolated, struct pinfold_error *err)
     if (r == 0)
         r = open_egress(isolated, err);
     if (r == 0)
-        r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &dir->launcher, err);
+        r = start_launcher(isolated, err);
+    return r;
+}
+
+/* Commands before a seed, or without one. */
+static int need_jail(struct isolated *isolated, struct pinfold_error *err)
+{
+    int r = 0;
+
+    if (isolated->seed_mode != PINFOLD_SEED_OVERLAY)
+        return 0; /* create has opened it */
+    pthread_mutex_lock(&isolated->opening);
+    if (!isolated->jail)
+        r = open_jail(isolated, NULL, err);
+    pthread_mutex_unlock(&isolated->opening);
     return r;
 }
 
@@ -133,6 +207,7 @@ static int isolated_close(void *state, struct pinfold_error *err)
     pf_directory_close(&isolated->dir);
     pf_egress_stop(TAKE(isolated->egress));
     pf_jail_close(TAKE(isolated->jail));
+    pf_layers_done(&isolated->layers, false);
     if (!isolated->own_root)
         return 0;
     free(TAKE(isolated->dir.configured_root));
@@ -150,8 +225,8 @@ static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pi
         r = make_root(isolated, err);
     if (r == 0)
         r = pf_directory_open(&isolated->dir, err);
-    if (r == 0)
-        r = open_jail(isolated, err);
+    if (r == 0 && isolated->seed_mode == PINFOLD_SEED_COPY)
+        r = open_jail(isolated, NULL, err);
     if (r < 0)
         isolated_close(state, NULL);
     return r;
@@ -169,12 +244,125 @@ static void isolated_free(void *state)
 
     pf_egress_stop(isolated->egress);
     pf_jail_close(isolated->jail);
+    pf_layers_done(&isolated->layers, false);
+    pthread_mutex_destroy(&isolated->opening);
     pf_directory_done(&isolated->dir);
     pf_strv_free(isolated->ro);
     pf_strv_free(isolated->rw);
     pf_strv_free(isolated->net_allow);
     free(isolated->rootfs);
     free(isolated);
+}
+
+/* ---- overlay seeding ---- */
+
+/* From here on the workspace is what the jail shows, to the host's side too. */
+static int enter_overlay(struct isolated *isolated, struct pinfold_error *err)
+{
+    struct pf_directory *dir = &isolated->dir;
+    _cleanup_close_ int fd = pf_jail_take_root(isolated->jail);
+    struct pf_local_root *root = fd < 0 ? NULL : pf_local_root_new(fd);
+
+    if (fd < 0)
+        return pf_fail(err, PINFOLD_EBACKEND, "start a sandbox: it gives no way into its overlay");
+    if (!root)
+        return pf_fail_nomem(err);
+    (void)TAKE_FD(fd);
+    pthread_mutex_lock(&dir->lock);
+    pf_local_root_put(dir->root);
+    dir->root = root;
+    pthread_mutex_unlock(&dir->lock);
+    return 0;
+}
+
+/* Returns 1 when a copy has to do, and why says why. The lock is held. */
+static int seed_overlay(struct isolated *isolated, const struct pinfold_seed_request *request,
+                        struct pinfold_seed_result *ret_result, char *why, size_t size,
+                        struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct pinfold_error cause = PINFOLD_ERROR_INIT;
+    int r = pf_layers_make(&isolated->layers, isolated->dir.root->fd, request, ret_result, why,
+                           size, cancel, err);
+
+    if (r != 0)
+        return r;
+    r = open_jail(isolated, request->source, &cause);
+    if (r == 0)
+        r = enter_overlay(isolated, &cause);
+    if (r == 0 && pf_layers_hide(isolated->dir.root->fd, ret_result)) {
+        ret_result->mode = PINFOLD_SEED_OVERLAY;
+        return 0;
+    }
+    if (r == 0)
+        return pf_fail(err, PINFOLD_EBACKEND,
+                       "start a sandbox: this kernel's overlay shows what is hidden in the seed; "
+                       "seed by copying");
+    pinfold_seed_result_done(ret_result);
+    if (r == PF_JAIL_NO_OVERLAY) {
+        pf_layers_done(&isolated->layers, true);
+        snprintf(why, size, "%s", cause.msg);
+    } else if (err) {
+        *err = cause;
+    }
+    return r;
+}
+
+static int seed_by_copy(struct isolated *isolated, const struct pinfold_seed_request *request,
+                        const char *why, struct pinfold_seed_result *ret_result,
+                        struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    int r = open_jail(isolated, NULL, err);
+
+    if (r < 0)
+        return r;
+    r = pf_directory_seed_workspace(isolated, request, ret_result, cancel, err);
+    if (r < 0)
+        return r;
+    pf_log(PINFOLD_LOG_WARNING, "the seed %s is copied, an overlay cannot be had: %s",
+           PF_QUOTE(request->source), why);
+    ret_result->fallback = strdup(why);
+    return ret_result->fallback ? 0 : pf_fail_nomem(err);
+}
+
+static int isolated_seed(void *state, const struct pinfold_seed_request *request,
+                         struct pinfold_seed_result *ret_result, struct pinfold_cancel *cancel,
+                         struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    char why[256] = "";
+    int r;
+
+    if (isolated->seed_mode != PINFOLD_SEED_OVERLAY || request->plan)
+        return pf_directory_seed_workspace(state, request, ret_result, cancel, err);
+    pthread_mutex_lock(&isolated->opening);
+    if (isolated->jail) {
+        r = pf_directory_seed_workspace(state, request, ret_result, cancel, err);
+    } else {
+        r = seed_overlay(isolated, request, ret_result, why, sizeof(why), cancel, err);
+        if (r == PF_JAIL_NO_OVERLAY)
+            r = seed_by_copy(isolated, request, why, ret_result, cancel, err);
+    }
+    pthread_mutex_unlock(&isolated->opening);
+    return r;
+}
+
+/* Back to the seed only what was changed can differ. To any other place all is compared. */
+static int isolated_sync(void *state, const struct pinfold_sync_request *request,
+                         struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                         struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
+    struct isolated *isolated = state;
+    const struct pf_layers *layers = &isolated->layers;
+    struct pf_local_overlay overlay = { layers->host_fd, pf_layers_on(layers, request->dest) };
+    int r;
+
+    if (!layers->made)
+        return pf_directory_sync_artifacts(state, request, ret_result, cancel, err);
+    r = pf_directory_get_root(&isolated->dir, &root, cancel, err);
+    return r < 0 ? r
+                 : pf_local_sync(overlay.upper ? layers->changes_fd : root->fd, &overlay,
+                                 isolated->dir.real_root, request, ret_result, cancel, err);
 }
 
 /* ---- commands ---- */
@@ -194,6 +382,8 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
 
     if (r == 0)
         r = pf_directory_get_root(&isolated->dir, &root, cancel, err);
+    if (r == 0)
+        r = need_jail(isolated, err);
     if (r < 0)
         return r;
     /* Only to say what is wrong with it, as for files: what enters the jail is the path. */
@@ -205,11 +395,12 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
                 (const char *const *const[]){
                         base_env,
                         isolated->egress ? proxy_env : NULL,
+                        isolated->egress && isolated->rootfs ? rootfs_env : NULL,
                         (const char *const[]){ pwd, NULL },
                         (const char *const *)isolated->dir.env,
                         options->env,
                 },
-                5);
+                6);
     if (!env)
         return pf_fail_nomem(err);
     r = pf_directory_request(&isolated->dir, options, (const char *const *)env, cancel, &request,
@@ -231,14 +422,15 @@ static const struct pinfold_backend_ops isolated_ops = {
     .list_dir = pf_directory_list_dir,
     .remove_file = pf_directory_remove_file,
     .move_file = pf_directory_move_file,
-    .seed_workspace = pf_directory_seed_workspace,
-    .sync_artifacts = pf_directory_sync_artifacts,
+    .seed_workspace = isolated_seed,
+    .sync_artifacts = isolated_sync,
     .upload_files = pf_directory_upload_files,
     .download_files = pf_directory_download_files,
     .execute = isolated_execute,
     .workspace_root = isolated_workspace_root,
     .storage_key = pf_directory_storage_key,
     .free = isolated_free,
+    .watch_network = isolated_watch_network,
 };
 
 /* ---- making ---- */
@@ -272,6 +464,9 @@ static int check_options(const struct pinfold_isolated_options *options, struct 
     if (options->size != sizeof(*options))
         return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: options of %zu bytes, not %zu",
                        options->size, sizeof(*options));
+    if (options->seed_mode > PINFOLD_SEED_OVERLAY)
+        return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: no seed mode of kind %d",
+                       (int)options->seed_mode);
     if (options->net > PINFOLD_NET_ALLOW)
         return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: no network of kind %d",
                        (int)options->net);
@@ -302,6 +497,7 @@ static int copy_options(struct isolated *isolated, const struct pinfold_isolated
     isolated->workspace_read_only = options->workspace_read_only;
     isolated->net = options->net;
     isolated->limits = options->limits;
+    isolated->seed_mode = options->seed_mode;
     isolated->ro = pf_strv_copy(options->ro);
     isolated->rw = pf_strv_copy(options->rw);
     isolated->net_allow = pf_strv_copy(options->net_allow);
@@ -333,6 +529,8 @@ int pinfold_isolated_backend_new(const struct pinfold_isolated_options *options,
     isolated = calloc(1, sizeof(*isolated));
     if (!isolated)
         return pf_fail_nomem(err);
+    isolated->layers = (struct pf_layers)PF_LAYERS_INIT;
+    pthread_mutex_init(&isolated->opening, NULL);
     r = copy_options(isolated, options, err);
     if (r == 0)
         r = pinfold_backend_new(&isolated_ops, isolated, NULL, ret_backend, err);

@@ -102,7 +102,7 @@ static int download_one(int root_fd, const struct pinfold_download *file, bool e
     uint64_t bytes;
 
     if (!file->host_path)
-        return pf_file_read(root_fd, file->path, PF_BUF_UNLIMITED, content, cancel, err);
+        return pf_file_read(root_fd, file->path, PINFOLD_READ_MAX_BYTES, content, cancel, err);
     dir_fd = open_host_parent(file->host_path, true, &path, &name, err);
     if (dir_fd < 0)
         return dir_fd;
@@ -231,7 +231,8 @@ static int open_dest(const struct pinfold_sync_request *request, int *ret_fd,
     return *ret_fd;
 }
 
-int pf_local_sync(int root_fd, const char *root_name, const struct pinfold_sync_request *request,
+int pf_local_sync(int root_fd, const struct pf_local_overlay *overlay, const char *root_name,
+                  const struct pinfold_sync_request *request,
                   struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                   struct pinfold_error *err)
 {
@@ -244,6 +245,8 @@ int pf_local_sync(int root_fd, const char *root_name, const struct pinfold_sync_
         .src_name = root_name,
         .dst_name = request->dest,
         .skip_identical = true,
+        .src_place = overlay ? &overlay->host_fd : NULL,
+        .upper = overlay && overlay->upper,
         .plan = request->plan,
         .on_progress = request->on_progress,
         .on_progress_ctx = request->on_progress_ctx,

@@ -27,7 +27,13 @@ int pf_local_download(int root_fd, const struct pinfold_download *files, size_t 
 int pf_local_seed(int root_fd, const char *root_name, const struct pinfold_seed_request *request,
                   struct pinfold_seed_result *ret_result, struct pinfold_cancel *cancel,
                   struct pinfold_error *err);
-int pf_local_sync(int root_fd, const char *root_name, const struct pinfold_sync_request *request,
+/* overlay: NULL, or that of the root; upper: root_fd is the upper layer of it alone. */
+struct pf_local_overlay {
+    int host_fd; /* its directory on the host */
+    bool upper;
+};
+int pf_local_sync(int root_fd, const struct pf_local_overlay *overlay, const char *root_name,
+                  const struct pinfold_sync_request *request,
                   struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                   struct pinfold_error *err);
 

@@ -52,6 +52,7 @@ void pinfold_transfer_results_done(struct pinfold_transfer_results *results)
 
 void pinfold_seed_result_done(struct pinfold_seed_result *result)
 {
+    free(result->fallback);
     pinfold_strings_done(&result->skipped_paths);
     pinfold_strings_done(&result->errors);
     memset(result, 0, sizeof(*result));

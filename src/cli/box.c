@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/extras.h"
 #include "cli/say.h"
 
 /* The manager wants an idle limit; nothing here ever asks it to expire sessions. */
@@ -28,6 +29,8 @@ static int make_isolated(struct pf_box *box, const struct pf_options *options,
     isolated.net_allow = options->net_allow;
     isolated.limits.memory_bytes = options->memory_bytes;
     isolated.limits.processes = options->processes;
+    if (options->overlay && options->seed)
+        isolated.seed_mode = PINFOLD_SEED_OVERLAY;
     return pinfold_isolated_backend_new(&isolated, &box->backend, err);
 }
 
@@ -60,10 +63,10 @@ int pf_box_open(struct pf_box *box, const struct pf_options *options, const char
     if (r < 0)
         return r;
     if (options->audit) {
-        r = pinfold_audit_file_open(options->audit, &box->audit, err);
+        r = pf_extras->open_audit(options->audit, &box->audit, err);
         if (r < 0)
             return r;
-        what.audit = pinfold_audit_file_sink(box->audit);
+        what.audit = pf_extras->audit_sink(box->audit);
     }
     snprintf(id, sizeof(id), "run-%d", (int)getpid());
     what.workspace_id = id;
@@ -82,11 +85,12 @@ int pf_box_close(struct pf_box *box, struct pinfold_error *err)
 {
     struct pinfold_error stays = PINFOLD_ERROR_INIT;
     int r = box->sandbox ? pinfold_sandbox_stop(box->sandbox, false, NULL, NULL, err) : 0;
-    int audit;
+    int audit = 0;
 
     pinfold_sandbox_free(box->sandbox);
     pinfold_backend_unref(box->backend);
-    audit = pinfold_audit_file_close(box->audit, r < 0 ? NULL : err);
+    if (box->audit)
+        audit = pf_extras->close_audit(box->audit, r < 0 ? NULL : err);
     if (pinfold_temp_workspace_free(box->temporary, &stays) < 0)
         pf_say("%s", stays.msg);
     memset(box, 0, sizeof(*box));

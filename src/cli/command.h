@@ -26,7 +26,7 @@ extern const struct pf_command pf_command_doctor;
 extern const struct pf_command pf_command_version;
 extern const struct pf_command pf_command_help;
 
-/* All of them, NULL-terminated, in the order of the overview. */
+/* Those that this program has (extras.h), NULL-terminated, in the order of the overview. */
 extern const struct pf_command *const pf_commands[];
 
 const struct pf_command *pf_command_find(const char *name);

@@ -4,16 +4,6 @@
 #include "cli/command.h"
 #include "cli/options.h"
 
-int pf_command_show(const struct pf_command *command)
-{
-    printf("usage: pinfold %s%s%s\n%s\n\noptions:\n", command->name, *command->usage ? " " : "",
-           command->usage, command->summary);
-    pf_options_show(command);
-    if (command->help)
-        printf("\n%s\n", command->help);
-    return 0;
-}
-
 static void show_overview(void)
 {
     puts("usage: pinfold COMMAND [OPTION]...\n"

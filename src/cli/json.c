@@ -72,6 +72,10 @@ json_t *pf_json_seed(const struct pinfold_seed_result *result)
 
     bad |= pf_json_set(object, "files_seeded", json_integer((json_int_t)result->files_seeded));
     bad |= pf_json_set(object, "bytes_seeded", json_integer((json_int_t)result->bytes_seeded));
+    bad |= pf_json_set(object, "mode",
+                       json_string(result->mode == PINFOLD_SEED_OVERLAY ? "overlay" : "copy"));
+    if (result->fallback)
+        bad |= pf_json_set(object, "fallback", pf_json_name(result->fallback));
     bad |= pf_json_set(object, "skipped_paths", names(&result->skipped_paths));
     bad |= pf_json_set(object, "errors", names(&result->errors));
     return complete(object, bad);

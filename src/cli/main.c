@@ -9,12 +9,8 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/extras.h"
 #include "cli/say.h"
-
-const struct pf_command *const pf_commands[] = {
-    &pf_command_run,     &pf_command_plan, &pf_command_doctor,
-    &pf_command_version, &pf_command_help, NULL,
-};
 
 const struct pf_command *pf_command_find(const char *name)
 {
@@ -25,7 +21,8 @@ const struct pf_command *pf_command_find(const char *name)
     return NULL;
 }
 
-/* A file opened while 0, 1 or 2 is closed would become our stdout: fill the gaps. */
+/* A file opened while 0, 1 or 2 is closed would become our stdout: fill the gaps. Writing to the
+ * stdout that is not there still fails: output that is lost is an error. */
 static bool fill_standard_fds(void)
 {
     struct pollfd fds[3] = { { .fd = 0 }, { .fd = 1 }, { .fd = 2 } };
@@ -34,7 +31,7 @@ static bool fill_standard_fds(void)
         return true;
     for (int i = 0; i < 3; i++) {
         /* open() takes the lowest free number, which is this one. */
-        if ((fds[i].revents & POLLNVAL) && open("/dev/null", O_RDWR) != i)
+        if ((fds[i].revents & POLLNVAL) && open("/dev/null", i == 1 ? O_RDONLY : O_RDWR) != i)
             return false;
     }
     return true;
@@ -55,6 +52,7 @@ int main(int argc, char **argv)
 {
     const struct pf_command *command;
     const char *name = argc > 1 ? argv[1] : "";
+    int status;
 
     if (!fill_standard_fds())
         return PF_EXIT_FAILED;
@@ -67,6 +65,8 @@ int main(int argc, char **argv)
     else if (strcmp(name, "--version") == 0)
         name = "version";
     command = pf_command_find(name);
+    if (!command && pf_hand_over(argv, &status))
+        return status;
     if (!command) {
         pf_say("%s: no such command; 'pinfold help' lists what there is", name);
         return PF_EXIT_FAILED;

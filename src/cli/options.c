@@ -50,6 +50,12 @@ static const char *apply_seed(struct pf_options *options, const char *value)
     return set_directory(&options->seed, value);
 }
 
+static const char *apply_seed_mode(struct pf_options *options, const char *value)
+{
+    options->overlay = strcmp(value, "overlay") == 0;
+    return options->overlay || strcmp(value, "copy") == 0 ? NULL : "none of: copy, overlay";
+}
+
 static const char *apply_sync(struct pf_options *options, const char *value)
 {
     options->wants_sync = true;
@@ -66,6 +72,7 @@ static const char *apply_audit(struct pf_options *options, const char *value)
     if (!*value)
         return "an empty name; give a file";
     options->audit = value;
+    options->takes_extras = true;
     return NULL;
 }
 
@@ -166,12 +173,13 @@ static const char *apply_net(struct pf_options *options, const char *value)
 
     if (strncmp(value, allow, strlen(allow)) == 0 && value[strlen(allow)]) {
         append(options->net_allow, value + strlen(allow));
+        options->takes_extras = true; /* the proxy */
         return NULL;
     }
     options->host_net = strcmp(value, "host") == 0;
     return options->host_net || strcmp(value, "none") == 0
                    ? NULL
-                   : "none of: none, host, allow=NAME[:PORT]";
+                   : "none of: none, host, allow=NAME[:PORT],...";
 }
 
 static const char *add_directory(const char **list, const char *value)
@@ -195,7 +203,7 @@ static const char *apply_rw(struct pf_options *options, const char *value)
 static const char *apply_json(struct pf_options *options, const char *value)
 {
     (void)value;
-    options->json = true;
+    options->json = options->takes_extras = true;
     return NULL;
 }
 
@@ -209,7 +217,7 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 static const struct flag flags[] = {
     { "backend", "NAME", "local: the host itself, without isolation (default); or isolated",
       PF_FOR_RUN, 0, apply_backend },
-    { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT]; allow is repeatable",
+    { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT],...; repeatable",
       PF_FOR_RUN, 0, apply_net },
     { "ro", "DIR", "isolated: show a directory of the host, read-only; repeatable", PF_FOR_RUN, 0,
       apply_ro },
@@ -219,6 +227,8 @@ static const struct flag flags[] = {
       PF_FOR_RUN, 0, apply_memory },
     { "processes", "N", "isolated: limit of processes", PF_FOR_RUN, 0, apply_processes },
     { "seed", "DIR", "copy DIR into the workspace first", PF_FOR_RUN | PF_FOR_PLAN, 0, apply_seed },
+    { "seed-mode", "MODE", "copy (default); overlay, isolated: show the seed below the changes",
+      PF_FOR_RUN, 0, apply_seed_mode },
     { "exclude", "GLOB", "leave out what matches, on the way in and back; repeatable",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_exclude },
     { "sync", "[=DIR]", "copy results back, to DIR or to the seed", PF_FOR_RUN | PF_FOR_PLAN, 0,
@@ -257,7 +267,7 @@ int pf_usage_error(const struct pf_command *command, const char *format, ...)
     return PF_EXIT_FAILED;
 }
 
-void pf_options_show(const struct pf_command *command)
+static void show_options(const struct pf_command *command)
 {
     for (const struct flag *flag = flags; flag < flags + FLAG_COUNT; flag++) {
         char left[40];
@@ -268,6 +278,16 @@ void pf_options_show(const struct pf_command *command)
                  flag->argument ? flag->argument : "", flag->letter == 'q' ? ", -q" : "");
         printf("  --%-20s %s\n", left, flag->help);
     }
+}
+
+int pf_command_show(const struct pf_command *command)
+{
+    printf("usage: pinfold %s%s%s\n%s\n\noptions:\n", command->name, *command->usage ? " " : "",
+           command->usage, command->summary);
+    show_options(command);
+    if (command->help)
+        printf("\n%s\n", command->help);
+    return 0;
 }
 
 /* One allocation for all lists: none can be longer than argv. */
@@ -329,7 +349,9 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
         return false;
     }
     if (!flag) {
-        *ret_status = pf_usage_error(command, "%s: no such option", written);
+        /* For an option that takes no value and was given one getopt tells which it is. */
+        *ret_status = pf_usage_error(command, "%s: %s", written,
+                                     optopt >= 256 ? "takes no value" : "no such option");
         return false;
     }
     if (!flag->apply) {

@@ -22,7 +22,9 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
+    bool takes_extras;   /* something of extras.h */
     bool isolated;       /* --backend isolated */
+    bool overlay;        /* --seed-mode overlay */
     bool host_net;       /* --net host */
     size_t memory_bytes; /* the limits; 0: not given */
     size_t processes;
@@ -46,8 +48,5 @@ void pf_options_done(struct pf_options *options);
 /* Complain about how a command was called, and say where its help is. Returns the exit status. */
 int pf_usage_error(const struct pf_command *command, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
-
-/* Print the table's part of a command's help. */
-void pf_options_show(const struct pf_command *command);
 
 #endif

@@ -9,8 +9,8 @@
 #include <pinfold/pinfold.h>
 
 #include "cli/box.h"
+#include "cli/extras.h"
 #include "cli/interrupt.h"
-#include "cli/json.h"
 #include "cli/options.h"
 #include "cli/say.h"
 #include "cli/stream.h"
@@ -27,17 +27,11 @@ struct run {
     struct pf_box box;
     struct pf_outlet out;
     struct pinfold_cancel *cancel;
-    json_t *report;     /* NULL without --json */
-    bool report_broken; /* something could not be put into it */
+    struct pf_report *report; /* NULL without --json */
     struct pinfold_execute_result result;
     bool executed;
+    bool overlay; /* the workspace is one: its directory has only what was changed */
 };
-
-static void report(struct run *run, const char *key, json_t *value)
-{
-    if (pf_json_set(run->report, key, value) < 0)
-        run->report_broken = true;
-}
 
 /* Tell what failed. A cancelled call is no failure: who fired the token knows. */
 static int failed(struct run *run, const struct pinfold_error *err)
@@ -46,7 +40,7 @@ static int failed(struct run *run, const struct pinfold_error *err)
         return PF_EXIT_SIGNAL + pf_interrupt_signal();
     pf_say("%s", err->msg);
     if (run->report)
-        report(run, "error", pf_json_error(err));
+        run->report->error(run->report, err);
     return PF_EXIT_FAILED;
 }
 
@@ -61,7 +55,7 @@ static int start(struct run *run)
     r = pinfold_sandbox_start(run->box.sandbox, &seed, run->cancel, &err);
     pf_progress_end(&run->box.progress);
     if (run->report && run->options.seed)
-        report(run, "seed", pf_json_seed(&seed));
+        run->report->seed(run->report, &seed);
     if (r < 0) {
         int status = failed(run, &err);
         pf_say_list(&seed.errors);
@@ -72,7 +66,12 @@ static int start(struct run *run)
                    "what cannot be copied with --exclude");
         return status;
     }
-    if (run->options.seed)
+    run->overlay = seed.mode == PINFOLD_SEED_OVERLAY;
+    if (run->overlay)
+        pf_note("seeded %llu files (%s) by an overlay, %zu hidden",
+                (unsigned long long)seed.files_seeded, pf_format_size(seed.bytes_seeded, size),
+                seed.skipped_paths.count);
+    else if (run->options.seed)
         pf_note("seeded %llu files (%s), %zu skipped", (unsigned long long)seed.files_seeded,
                 pf_format_size(seed.bytes_seeded, size), seed.skipped_paths.count);
     return 0;
@@ -135,7 +134,7 @@ static int execute(struct run *run)
     if (run->out.armed || pf_interrupt_signal())
         pf_interrupt_writes_never();
     if (run->report && (r == 0 || r == -PINFOLD_ECANCELLED))
-        report(run, "execute", pf_json_execute(&run->result));
+        run->report->execute(run->report, &run->result);
     if (r == -PINFOLD_ECANCELLED)
         return stopped(run);
     if (r < 0)
@@ -156,9 +155,10 @@ static void keep_workspace(struct run *run)
     if (pinfold_temp_workspace_keep(run->box.temporary, &err) < 0)
         pf_say("%s; move it away soon", err.msg);
     path = pinfold_temp_workspace_path(run->box.temporary);
-    pf_say("the results are kept in %s; remove it when you have them", path);
+    pf_say("the results are kept in %s%s; remove it when you have them", path,
+           run->overlay ? "/changes" : "");
     if (run->report)
-        report(run, "kept_workspace", pf_json_name(path));
+        run->report->kept(run->report, path);
 }
 
 /* Flush. Returns the exit status of the whole, which was status before. */
@@ -173,7 +173,7 @@ static int sync_back(struct run *run, int status)
     r = pinfold_sandbox_flush(run->box.sandbox, NULL, &sync, run->cancel, &err);
     pf_progress_end(&run->box.progress);
     if (run->report)
-        report(run, "sync", pf_json_sync(&sync));
+        run->report->sync(run->report, &sync);
     if (r < 0) {
         status = failed(run, &err);
     } else if (sync.errors.count) {
@@ -231,21 +231,14 @@ static int run_in_box(struct run *run)
 
 static int run_and_report(struct run *run)
 {
-    int status;
-
     if (!run->options.json)
         return run_in_box(run);
-    run->report = json_object();
+    run->report = pf_extras->new_report();
     if (!run->report) {
         pf_say("out of memory");
         return PF_EXIT_FAILED;
     }
-    status = run_in_box(run);
-    if (run->report_broken)
-        pf_say("out of memory: the report is not complete; the status was %d", status);
-    if (pf_json_print(run->report) < 0 || run->report_broken)
-        status = PF_EXIT_FAILED;
-    return status;
+    return run->report->print(run->report, run_in_box(run));
 }
 
 static int run_command(const struct pf_command *command, int argc, char **argv)
@@ -257,10 +250,14 @@ static int run_command(const struct pf_command *command, int argc, char **argv)
         return status;
     if (!run.options.command[0])
         status = pf_usage_error(command, "no command to run");
+    else if (run.options.overlay && !run.options.isolated)
+        status = pf_usage_error(command, "--seed-mode overlay needs --backend isolated");
+    else if (run.options.overlay && !run.options.seed)
+        status = pf_usage_error(command, "--seed-mode overlay without --seed has nothing to show");
     else if (run.options.wants_sync && !run.options.sync && !run.options.seed)
         status = pf_usage_error(command, "--sync without --seed has nowhere to go: name a "
                                          "directory, --sync=DIR");
-    else {
+    else if (!run.options.takes_extras || !pf_hand_over(argv - 1, &status)) {
         pinfold_log_set_handler(pf_say_log, NULL);
         status = run_and_report(&run);
         pinfold_execute_result_done(&run.result);

@@ -224,6 +224,8 @@ static int add_own(struct pf_draft *draft, const struct pf_jail_config *config)
         r = add_proc(draft);
     if (r == 0)
         r = add_steps(draft, dirs, PF_COUNT(dirs));
+    if (r == 0 && config->net == PINFOLD_NET_ALLOW)
+        r = pf_plan_way_out(draft, !config->rootfs);
     if (r == 0)
         r = add_tmpfs(draft, &config->limits, "tmp", 01777);
     if (r == 0)
@@ -361,6 +363,20 @@ static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits
         head->max_processes = head->processes < LEAST_PID_MAX ? LEAST_PID_MAX : head->processes;
 }
 
+/* The jail has to find it by its path, and must not take something else for it. */
+static int set_seed(struct pf_plan *head, const struct pf_jail_config *config,
+                    struct pinfold_error *err)
+{
+    struct stat st;
+
+    if (fstat(config->seed_fd, &st) < 0)
+        return pf_fail_os(err, errno, "look at the seed %s", PF_QUOTE(config->seed));
+    head->seed_at = head->ops_end;
+    head->seed_dev = st.st_dev;
+    head->seed_ino = st.st_ino;
+    return 0;
+}
+
 static void free_draft(struct pf_draft *draft)
 {
     pf_buf_done(&draft->made);
@@ -379,6 +395,7 @@ int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *e
         .own_net = config->net != PINFOLD_NET_HOST,
         .proxy_port = config->net == PINFOLD_NET_ALLOW ? PF_JAIL_PROXY_PORT : 0,
     };
+    size_t seed_len = config->seed ? strlen(config->seed) + 1 : 0;
     int r, fd;
 
     set_limits(&head, &config->limits);
@@ -386,11 +403,18 @@ int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *e
     if (r < 0)
         return r;
     head.shown_end = sizeof(head) + draft.made.len + draft.shown.len;
-    head.size = head.shown_end + draft.mounted.len;
+    head.ops_end = head.shown_end + draft.mounted.len;
+    head.size = head.ops_end + seed_len;
+    if (config->seed) {
+        r = set_seed(&head, config, err);
+        if (r < 0)
+            return r;
+    }
     struct iovec parts[] = { { &head, sizeof(head) },
                              { draft.made.data, draft.made.len },
                              { draft.shown.data, draft.shown.len },
-                             { draft.mounted.data, draft.mounted.len } };
+                             { draft.mounted.data, draft.mounted.len },
+                             { (void *)(uintptr_t)config->seed, seed_len } };
     fd = pf_sealed_file("pinfold-plan", parts, PF_COUNT(parts));
     return fd < 0 ? pf_fail_os(err, -fd, "write the plan of the sandbox") : fd;
 }

@@ -23,6 +23,7 @@ struct pf_draft {
 int pf_plan_add(struct pf_draft *draft, struct pf_op op, const char *target, const char *text,
                 size_t text_len);
 int pf_plan_etc(struct pf_draft *draft, enum pinfold_net net);
+int pf_plan_way_out(struct pf_draft *draft, bool own_etc); /* compose_net.c */
 
 /* Limits with their defaults resolved. */
 uint64_t pf_plan_processes(const struct pinfold_limits *limits);

@@ -5,15 +5,17 @@
  *
  * For programs that run a command to reach a host: ProxyCommand of ssh, and so GIT_SSH_COMMAND. It
  * is bound into sandboxes, so it is static and needs nothing: the proxy is given by address in
- * ALL_PROXY or https_proxy.
+ * ALL_PROXY or https_proxy. What no_proxy names, the sandbox's own loopback, is connected directly.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -41,14 +43,66 @@ static const char *proxy_url(void)
     return NULL;
 }
 
-/* Only http://ADDRESS:PORT: there is no resolver in a sandbox. */
+/* Whether no_proxy, a list with commas, names host. */
+static bool is_direct(const char *host)
+{
+    const char *list = getenv("no_proxy");
+    size_t len = strlen(host);
+
+    if (!list)
+        list = getenv("NO_PROXY");
+    while (list && *list) {
+        size_t skip, end;
+
+        list += strspn(list, ", ");
+        end = strcspn(list, ",");
+        skip = end;
+        while (end > 0 && list[end - 1] == ' ')
+            end--;
+        if (end == len && strncasecmp(list, host, len) == 0)
+            return true;
+        list += skip;
+    }
+    return false;
+}
+
+static int connect_to(const void *address, socklen_t len, const char *what)
+{
+    int family = ((const struct sockaddr *)address)->sa_family;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || connect(fd, address, len) < 0)
+        return fail("connect to ", what, errno);
+    return fd;
+}
+
+/* An address or localhost: there is no resolver. */
+static int connect_direct(const char *host, const char *port)
+{
+    struct sockaddr_in v4 = { .sin_family = AF_INET };
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+    char *end;
+    unsigned long number = strtoul(port, &end, 10);
+
+    v4.sin_port = v6.sin6_port = htons((uint16_t)number);
+    if (*end || number == 0 || number > UINT16_MAX)
+        return fail("not a port: ", port, 0);
+    if (strcasecmp(host, "localhost") == 0)
+        host = "127.0.0.1";
+    if (inet_pton(AF_INET, host, &v4.sin_addr) == 1)
+        return connect_to(&v4, sizeof v4, host);
+    if (inet_pton(AF_INET6, host, &v6.sin6_addr) == 1)
+        return connect_to(&v6, sizeof v6, host);
+    return fail("no_proxy names a host that is not an address: ", host, 0);
+}
+
+/* Only http://ADDRESS:PORT. */
 static int connect_proxy(void)
 {
     const char *url = proxy_url();
     struct sockaddr_in to = { .sin_family = AF_INET };
     char address[INET_ADDRSTRLEN] = "";
     unsigned port = 0;
-    int fd;
 
     if (!url)
         return fail("no http:// proxy in ALL_PROXY or https_proxy: this sandbox has no network", "",
@@ -57,10 +111,7 @@ static int connect_proxy(void)
         inet_pton(AF_INET, address, &to.sin_addr) != 1)
         return fail("not http://ADDRESS:PORT: ", url, 0);
     to.sin_port = htons((uint16_t)port);
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&to, sizeof to) < 0)
-        return fail("connect to ", url, errno);
-    return fd;
+    return connect_to(&to, sizeof to, url);
 }
 
 static bool write_all(int fd, const char *data, size_t len)
@@ -130,14 +181,15 @@ int main(int argc, char **argv)
 {
     int fd;
     pid_t up;
-    bool done;
+    bool done, direct;
 
     if (argc != 3) {
         fprintf(stderr, "usage: pinfold-connect HOST PORT\n");
         return 2;
     }
-    fd = connect_proxy();
-    if (fd < 0 || ask(fd, argv[1], argv[2]) < 0)
+    direct = is_direct(argv[1]);
+    fd = direct ? connect_direct(argv[1], argv[2]) : connect_proxy();
+    if (fd < 0 || (!direct && ask(fd, argv[1], argv[2]) < 0))
         return 1;
     up = fork();
     if (up < 0) {

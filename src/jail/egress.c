@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static void watch_listener(struct pf_egress *egress, bool accepting)
 
 static void accept_some(struct pf_egress *egress)
 {
-    while (egress->count < egress->limit) {
+    while (egress->count < egress->limit &&
+           __atomic_load_n(&pf_egress_total, __ATOMIC_RELAXED) < egress->total_limit) {
         int fd = accept4(egress->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0 && pf_egress_conn_new(egress, fd))
@@ -39,7 +41,7 @@ static void accept_some(struct pf_egress *egress)
             return;
         break;
     }
-    /* Full, or the process has no descriptors left: the others wait in the queue. */
+    /* Full, or the process has no descriptors left for us: the others wait in the queue. */
     watch_listener(egress, false);
     if (egress->now + ACCEPT_AGAIN_NS < egress->wake)
         egress->wake = egress->now + ACCEPT_AGAIN_NS;
@@ -126,7 +128,8 @@ static void keep_time(struct pf_egress *egress)
 {
     struct pf_egress_conn *next;
 
-    egress->wake = PF_NEVER;
+    pf_tally_tick(&egress->tally, egress->now);
+    egress->wake = egress->tally.due;
     watch_listener(egress, egress->count < egress->limit);
     for (struct pf_egress_conn *conn = egress->conns; conn; conn = next) {
         next = conn->next;
@@ -194,13 +197,18 @@ static void note_self(struct pf_egress *egress)
     egress->self_port = ntohs(((const struct sockaddr_in *)&self)->sin_port);
 }
 
-static int connection_limit(const struct pf_egress_tuning *tuning)
+/* A connection takes four descriptors at most: all proxies together leave the host half of its. */
+static void set_limits(struct pf_egress *egress)
 {
-    struct rlimit files;
+    struct rlimit files = { .rlim_cur = RLIM_INFINITY };
+    rlim_t share;
 
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 8 < (rlim_t)tuning->connections)
-        return files.rlim_cur < 8 ? 1 : (int)(files.rlim_cur / 8);
-    return tuning->connections;
+    getrlimit(RLIMIT_NOFILE, &files);
+    share = files.rlim_cur < INT_MAX ? files.rlim_cur / 8 : INT_MAX;
+    egress->total_limit = share < 2 ? 2 : (int)share;
+    egress->limit = egress->tuning->connections;
+    if (egress->limit > egress->total_limit / 2)
+        egress->limit = egress->total_limit / 2;
 }
 
 static int start_thread(struct pf_egress *egress)
@@ -230,11 +238,11 @@ int pf_egress_start(int listen_fd, struct pf_egress_rules *rules, pf_egress_even
     egress->listen_fd = listen_fd;
     egress->rules = rules;
     egress->tuning = pf_egress_rules_tuning(rules);
-    egress->on_event = on_event;
-    egress->ctx = ctx;
+    pf_tally_init(&egress->tally, on_event, ctx, pf_clock_now());
+    egress->owner = getpid();
     egress->listener.what = PF_FROM_LISTENER;
     egress->stopper.what = PF_FROM_STOP;
-    egress->limit = connection_limit(egress->tuning);
+    set_limits(egress);
     egress->wake = PF_NEVER;
     egress->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     egress->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -264,9 +272,17 @@ void pf_egress_stop(struct pf_egress *egress)
 
     if (!egress)
         return;
+    if (egress->owner != getpid()) {
+        /* The connections are left as they were found: their thread was at work on them. */
+        close(egress->listen_fd);
+        close(egress->epoll);
+        close(egress->stop);
+        return;
+    }
     /* An eventfd that nobody has written to takes a 1. */
     (void)!write(egress->stop, &one, sizeof one);
     pthread_join(egress->thread, NULL);
+    pf_tally_flush(&egress->tally);
     close(egress->listen_fd);
     pf_egress_rules_free(egress->rules);
     free_egress(egress);

@@ -17,9 +17,9 @@
 struct pf_egress;
 struct pf_egress_rules;
 
-/* At most so many connections at once, or an eighth of the process's open files if that is less:
- * each takes two of them, four while a name is resolved, and a sandbox shall not use up its
- * owner's. The rest wait in the socket's queue. */
+/* At most so many connections at once, or a sixteenth of the process's open files if that is less,
+ * and an eighth for all proxies of the process: each takes two of them, four while a name is
+ * resolved, and sandboxes shall not use up their owner's. The rest wait in the socket's queue. */
 #define PF_EGRESS_CONNECTIONS 256
 #define PF_EGRESS_BUFFER ((size_t)64 * 1024) /* for each direction of a connection */
 #define PF_EGRESS_HEAD_MAX ((size_t)16 * 1024)
@@ -38,6 +38,7 @@ enum pf_egress_event_kind {
     PF_EGRESS_FAILED,  /* allowed, and not reached */
     PF_EGRESS_ALLOWED, /* connected */
     PF_EGRESS_CLOSED,  /* an allowed connection has ended: the byte counts are final */
+    PF_EGRESS_KINDS,
 };
 
 struct pf_egress_event {
@@ -48,15 +49,18 @@ struct pf_egress_event {
     const char *reason; /* one line, "" when there is nothing to say */
     uint64_t sent;      /* bytes out of the sandbox */
     uint64_t received;
+    uint64_t count; /* 1; more: so many, not told one by one, the last of which is described */
 };
 
-/* Called on the proxy's thread; the event and its strings are gone when it returns. It must not
- * call pf_egress_stop(). */
+/* Called on the proxy's thread, and at the end by pf_egress_stop(); the event and its strings are
+ * gone when it returns. It must not call pf_egress_stop(). How often it is called is limited
+ * (egress_tally.h), but for PF_EGRESS_CLOSED. */
 typedef void (*pf_egress_event_fn)(void *ctx, const struct pf_egress_event *event);
 
 /* Read what is allowed: "name", "*.name" (every name below, not the name itself), "*" (every name
  * with a public address), an address, or a network such as 10.0.0.0/8; each with an optional
- * ":port", IPv6 then in brackets ("[fd00::/8]:443"). Without a port an entry means 80 and 443.
+ * ":port", IPv6 then in brackets ("[fd00::/8]:443"). Without a port an entry means 80 and 443. A
+ * string may hold several, with commas between them and no blanks.
  *
  * An address that is not public (loopback, private, link-local, metadata...) needs an entry that
  * lies wholly within its special range: 0.0.0.0/0 allows every public address, and no other. An
@@ -86,7 +90,8 @@ int pf_egress_rules_tune(struct pf_egress_rules *rules, const struct pf_egress_t
 int pf_egress_start(int listen_fd, struct pf_egress_rules *rules, pf_egress_event_fn on_event,
                     void *ctx, struct pf_egress **ret, struct pinfold_error *err);
 
-/* Close every connection, join the thread and free everything. NULL is fine. */
+/* Close every connection, join the thread and free everything. NULL is fine. In a fork of the
+ * process that started it, which has no such thread, only close what it listens and waits with. */
 void pf_egress_stop(struct pf_egress *egress);
 
 #endif

@@ -257,6 +257,10 @@ static const char *copy_name(const char *text, size_t len, char *to)
         } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_') {
             if (++label > 63)
                 return "a label of more than 63 bytes in the name";
+        } else if (c == '*') {
+            return "a '*' that is not the whole first label of the name, as in *.example.org";
+        } else if (c & 0x80) {
+            return "a name that is not ASCII: its form in DNS begins with xn--";
         } else {
             return "a byte in the name that no host name has";
         }

@@ -10,6 +10,15 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
+int pf_egress_total;
+
+/* The kernel's buffers are ours too: what is not sent yet stays little, whatever the bandwidth. */
+void pf_egress_conn_tune(int fd)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){ 128 * 1024 }, sizeof(int));
+}
+
 struct pf_egress_conn *pf_egress_conn_new(struct pf_egress *egress, int fd)
 {
     /* Not calloc: the buffers stay untouched, and so take no memory, until there is traffic. */
@@ -28,13 +37,16 @@ struct pf_egress_conn *pf_egress_conn_new(struct pf_egress *egress, int fd)
     conn->client.source = (struct pf_egress_source){ PF_FROM_CLIENT, conn };
     conn->server.source = (struct pf_egress_source){ PF_FROM_SERVER, conn };
     conn->lookup_source = (struct pf_egress_source){ PF_FROM_LOOKUP, conn };
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+    pf_egress_conn_tune(fd);
+    /* The sandbox is near: it needs no large window, and what it fills is the owner's memory. */
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){ 256 * 1024 }, sizeof(int));
 
     conn->next = egress->conns;
     if (conn->next)
         conn->next->prev = conn;
     egress->conns = conn;
     egress->count++;
+    __atomic_fetch_add(&pf_egress_total, 1, __ATOMIC_RELAXED);
     conn->state = PF_EGRESS_HANDSHAKE;
     pf_egress_conn_until(conn, egress->tuning->handshake_ns);
     pf_egress_conn_watch(conn, &conn->client, EPOLLIN);
@@ -85,6 +97,7 @@ static void end_conn(struct pf_egress_conn *conn, bool reset)
     conn->next = egress->dead;
     egress->dead = conn;
     egress->count--;
+    __atomic_fetch_sub(&pf_egress_total, 1, __ATOMIC_RELAXED);
 }
 
 void pf_egress_conn_close(struct pf_egress_conn *conn)
@@ -142,8 +155,14 @@ void pf_egress_conn_say(struct pf_egress_conn *conn, enum pf_egress_event_kind k
         .reason = reason,
         .sent = conn->sent,
         .received = conn->received,
+        .count = 1,
     };
+    struct pf_tally *tally = &conn->egress->tally;
 
-    if (conn->egress->on_event)
-        conn->egress->on_event(conn->egress->ctx, &event);
+    if (kind != PF_EGRESS_CLOSED)
+        pf_tally_add(tally, &event, conn->egress->now);
+    else if (tally->tell)
+        tally->tell(tally->ctx, &event);
+    if (tally->due < conn->egress->wake)
+        conn->egress->wake = tally->due;
 }

@@ -8,9 +8,11 @@
 
 #include "jail/egress.h"
 #include "jail/egress_head.h"
+#include "jail/egress_reply.h"
 #include "jail/egress_resolve.h"
 #include "jail/egress_rules.h"
 #include "jail/egress_socks.h"
+#include "jail/egress_tally.h"
 
 struct pf_egress_conn;
 
@@ -57,6 +59,9 @@ struct pf_egress_conn {
     size_t scanned; /* of the head */
     struct pf_egress_socks socks;
     struct pf_egress_body body; /* of a plain request: what may still go out */
+    bool replied;               /* the head of its answer has been let through */
+    size_t held;                /* until then: bytes at the end of down that have not */
+    size_t reply_scanned;
     struct pf_egress_host host;
     uint16_t port;
 
@@ -79,26 +84,28 @@ struct pf_egress {
     int epoll;
     int stop; /* eventfd */
     pthread_t thread;
+    pid_t owner; /* a fork of which has no such thread */
     struct pf_egress_rules *rules;
     const struct pf_egress_tuning *tuning;
-    pf_egress_event_fn on_event;
-    void *ctx;
+    struct pf_tally tally;
     struct pf_egress_source listener, stopper;
     struct pf_egress_ip self; /* where it listens: never dialled */
     uint16_t self_port;
     struct pf_egress_conn *conns, *dead;
-    int count, limit;
+    int count, limit, total_limit;
     bool accepting;
     int64_t now;  /* when the events at hand came */
     int64_t wake; /* no deadline passes before */
 };
 
 /* egress_conn.c */
+extern int pf_egress_total; /* connections of all proxies of the process; atomic */
 struct pf_egress_conn *pf_egress_conn_new(struct pf_egress *egress, int fd); /* owns fd */
 void pf_egress_conn_close(struct pf_egress_conn *conn);                      /* in order */
 void pf_egress_conn_abort(struct pf_egress_conn *conn); /* by a reset, so that no peer takes what it
                                                            has got for the whole */
 void pf_egress_conn_leave(struct pf_egress_conn *conn, bool reset); /* the outside half alone */
+void pf_egress_conn_tune(int fd);                                   /* a socket of either end */
 void pf_egress_conn_until(struct pf_egress_conn *conn, int64_t after_ns);
 void pf_egress_conn_watch(struct pf_egress_conn *conn, struct pf_egress_end *end, uint32_t events);
 void pf_egress_conn_say(struct pf_egress_conn *conn, enum pf_egress_event_kind kind,

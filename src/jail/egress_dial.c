@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -59,7 +58,7 @@ static int open_socket(const struct pf_egress_ip *ip, uint16_t port)
 
     if (fd < 0)
         return -1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+    pf_egress_conn_tune(fd);
     if (connect(fd, (const struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS)
         return -1;
     return TAKE_FD(fd);

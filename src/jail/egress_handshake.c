@@ -27,7 +27,7 @@ static const char *status_text(int status)
 static void put_http_answer(struct pf_egress_conn *conn, int status, const char *reason)
 {
     char body[PF_EGRESS_NAME_MAX + 512];
-    char head[256];
+    char head[1024];
     bool v6 = strchr(conn->host.text, ':');
     int len;
 
@@ -36,10 +36,11 @@ static void put_http_answer(struct pf_egress_conn *conn, int status, const char 
                        conn->host.text, v6 ? "]" : "", conn->port, reason);
     else
         len = snprintf(body, sizeof body, "pinfold: %s\n", reason);
+    /* Of an answer to CONNECT most clients show nothing but the status line. */
     snprintf(head, sizeof head,
-             "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
+             "HTTP/1.1 %d %s: %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n"
              "Connection: close\r\n\r\n",
-             status, status_text(status), len);
+             status, status_text(status), reason, len);
     pf_egress_pipe_put(&conn->down, head, strlen(head));
     pf_egress_pipe_put(&conn->down, body, (size_t)len);
 }

@@ -123,14 +123,96 @@ static bool move_up(struct pf_egress_conn *conn)
     return true;
 }
 
+static bool is_holding(const struct pf_egress_conn *conn)
+{
+    return conn->protocol == PF_BY_HTTP && !conn->replied;
+}
+
+/* How much may be read from the server now. A head that is held shall have room to grow. */
+static size_t down_room(struct pf_egress_conn *conn)
+{
+    struct pf_egress_pipe *down = &conn->down;
+    size_t room;
+
+    if (!is_holding(conn))
+        return pipe_room(down);
+    memmove(down->data, down->data + down->start, pipe_len(down));
+    down->end -= down->start;
+    down->start = 0;
+    room = sizeof down->data - down->end;
+    room = room > PF_EGRESS_REPLY_GROWTH ? room - PF_EGRESS_REPLY_GROWTH : 0;
+    return room < PF_EGRESS_REPLY_MAX - conn->held ? room : PF_EGRESS_REPLY_MAX - conn->held;
+}
+
+/* Let whole heads of an answer go, rewritten; all that follows the last one is let go as it is.
+ * Returns what is wrong with the answer, or NULL. */
+static const char *release_heads(struct pf_egress_conn *conn)
+{
+    struct pf_egress_pipe *down = &conn->down;
+    char head[PF_EGRESS_REPLY_MAX + PF_EGRESS_REPLY_GROWTH];
+
+    while (is_holding(conn)) {
+        char *data = down->data + down->end - conn->held;
+        size_t len = pf_egress_head_end(data, conn->held, &conn->reply_scanned);
+        const char *fault;
+        size_t head_len;
+
+        if (len == 0 && conn->held >= PF_EGRESS_REPLY_MAX)
+            return "its answer has a head of more than 32 KiB";
+        if (len == 0)
+            return conn->server.eof ? "it ended without a whole answer" : NULL;
+        fault = pf_egress_reply_rewrite(data, len, head, &head_len, &conn->replied);
+        if (fault)
+            return fault;
+        conn->held -= len;
+        memmove(data + head_len, data + len, conn->held);
+        memcpy(data, head, head_len);
+        down->end = down->end - len + head_len;
+        conn->reply_scanned = 0;
+    }
+    conn->held = 0;
+    return NULL;
+}
+
+/* All but what is held. */
+static bool drain_down(struct pf_egress_conn *conn)
+{
+    struct pf_egress_pipe *down = &conn->down;
+    size_t len = pipe_len(down) - conn->held;
+    ssize_t put;
+
+    if (conn->held == 0)
+        return pf_egress_pipe_drain(down, &conn->client);
+    if (len == 0)
+        return true;
+    put = send(conn->client.fd, down->data + down->start, len, MSG_NOSIGNAL);
+    if (put < 0)
+        return errno == EAGAIN || errno == EINTR;
+    down->start += (size_t)put;
+    return true;
+}
+
+/* Returns false when the connection is gone. */
 static bool move_down(struct pf_egress_conn *conn)
 {
+    struct pf_egress_pipe *down = &conn->down;
+    const char *fault;
     size_t got;
 
-    if (!pf_egress_pipe_fill(&conn->down, &conn->server, SIZE_MAX, &got))
+    if (!pf_egress_pipe_fill(down, &conn->server, down_room(conn), &got))
         return false;
     conn->received += got;
-    return pf_egress_pipe_drain(&conn->down, &conn->client);
+    if (is_holding(conn)) {
+        conn->held += got;
+        fault = release_heads(conn);
+        if (fault) {
+            down->end -= conn->held;
+            conn->held = 0;
+            pf_egress_answer(conn, PF_EGRESS_FAILED, 502, fault);
+            return true;
+        }
+    }
+    return drain_down(conn);
 }
 
 void pf_egress_relay(struct pf_egress_conn *conn)
@@ -142,6 +224,8 @@ void pf_egress_relay(struct pf_egress_conn *conn)
         pf_egress_conn_abort(conn);
         return;
     }
+    if (conn->state != PF_EGRESS_RELAYING)
+        return;
     if (conn->sent + conn->received != before || pipe_len(&conn->down) != down_before)
         pf_egress_conn_until(conn, conn->egress->tuning->idle_ns);
     if (conn->server.eof && conn->protocol == PF_BY_HTTP) {
@@ -158,10 +242,10 @@ void pf_egress_relay(struct pf_egress_conn *conn)
     }
     pf_egress_conn_watch(conn, &conn->client,
                          (is_reading(conn) && pipe_room(&conn->up) > 0 ? EPOLLIN : 0u) |
-                                 (pipe_len(&conn->down) > 0 ? EPOLLOUT : 0u));
+                                 (pipe_len(&conn->down) > conn->held ? EPOLLOUT : 0u));
     if (conn->state == PF_EGRESS_RELAYING)
         pf_egress_conn_watch(conn, &conn->server,
-                             (!conn->server.eof && pipe_room(&conn->down) > 0 ? EPOLLIN : 0u) |
+                             (!conn->server.eof && down_room(conn) > 0 ? EPOLLIN : 0u) |
                                      (pipe_len(&conn->up) > 0 ? EPOLLOUT : 0u));
 }
 

@@ -65,8 +65,10 @@ static const char *parse_network(const char *text, size_t len, const char *slash
     struct pf_egress_ip *ip = &rule->host.ip;
 
     rule->kind = NETWORK;
+    if (memchr(slash, ':', digits + 1))
+        return "an IPv6 network with a port needs brackets, as in [fd00::/8]:443";
     if (!pf_egress_ip_parse(text, (size_t)(slash - text), ip))
-        return "no address before the '/'";
+        return "no address before the '/'; a path cannot be allowed, only all of a host";
     if (digits != 1 || slash[1] != '0') {
         if (!pf_egress_port_parse(slash + 1, digits, &bits) || bits > ip->len * 8)
             return "no prefix length after the '/'";
@@ -86,6 +88,8 @@ static const char *parse_rule(const char *text, size_t len, struct rule *rule)
 
     if (len == 0)
         return "it is empty";
+    if (memmem(text, len, "://", 3))
+        return "a URL; name the host alone, without its scheme";
     fault = split_port(&text, &len, &rule->port);
     if (fault)
         return fault;
@@ -112,28 +116,57 @@ static const char *parse_rule(const char *text, size_t len, struct rule *rule)
     return NULL;
 }
 
+static size_t count_entries(const char *list)
+{
+    size_t count = 1;
+
+    while ((list = strchr(list, ',')) != NULL) {
+        count++;
+        list++;
+    }
+    return count;
+}
+
+/* Add the entries of a list with commas; there is room for them. */
+static int add_list(struct pf_egress_rules *rules, const char *list, struct pinfold_error *err)
+{
+    for (;;) {
+        size_t len = strcspn(list, ",");
+        const char *fault = parse_rule(list, len, &rules->rules[rules->count]);
+        char entry[PF_QUOTE_MAX];
+
+        if (fault) {
+            snprintf(entry, sizeof entry, "%.*s", len < sizeof entry ? (int)len : PF_QUOTE_MAX - 1,
+                     list);
+            return pf_fail(err, PINFOLD_EVALUE, "allow entry \"%s\": %s", PF_QUOTE(entry), fault);
+        }
+        rules->count++;
+        if (list[len] == '\0')
+            return 0;
+        list += len + 1;
+    }
+}
+
 int pf_egress_rules_new(const char *const *allow, struct pf_egress_rules **ret_rules,
                         struct pinfold_error *err)
 {
     struct pf_egress_rules *rules = calloc(1, sizeof *rules);
     size_t count = 0;
+    int r = 0;
 
-    while (allow && allow[count])
-        count++;
+    for (const char *const *list = allow; list && *list; list++)
+        count += count_entries(*list);
     if (rules)
         rules->rules = calloc(count + 1, sizeof *rules->rules);
     if (!rules || !rules->rules) {
         pf_egress_rules_free(rules);
         return pf_fail_nomem(err);
     }
-    for (; rules->count < count; rules->count++) {
-        const char *entry = allow[rules->count];
-        const char *fault = parse_rule(entry, strlen(entry), &rules->rules[rules->count]);
-
-        if (fault) {
-            pf_egress_rules_free(rules);
-            return pf_fail(err, PINFOLD_EVALUE, "allow entry \"%s\": %s", PF_QUOTE(entry), fault);
-        }
+    for (const char *const *list = allow; r == 0 && list && *list; list++)
+        r = add_list(rules, *list, err);
+    if (r < 0) {
+        pf_egress_rules_free(rules);
+        return r;
     }
     pf_egress_rules_tune(rules, &(struct pf_egress_tuning){ 0 }, NULL);
     *ret_rules = rules;

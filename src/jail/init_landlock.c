@@ -84,7 +84,7 @@ void init_landlock(const struct pf_plan *plan)
         init_fail("make the Landlock rules", "");
     allow("/", READ);
     allow("/dev", USE_DEVICE);
-    init_each(plan, plan->shown_end, plan->size, allow_writable);
+    init_each(plan, plan->shown_end, plan->ops_end, allow_writable);
     if (syscall(SYS_landlock_restrict_self, ruleset_fd, 0) < 0)
         init_fail("enforce the Landlock rules", "");
     close(ruleset_fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pinfold-init: the first process of a jail. It performs the plan of its owner, locks itself in,
- * and then starts a supervisor for each request. It ends when the owner hangs up, and the kernel
- * ends everything inside with it.
+ * and then starts a supervisor for each request. It ends when the owner hangs up or dies, and the
+ * kernel ends everything inside with it.
  */
 #include "jail/init.h"
 
@@ -77,9 +77,20 @@ void init_reject(const char *step, const char *object)
     _exit(1);
 }
 
+void init_no_overlay(const char *step, const char *object)
+{
+    say(PF_INIT_NO_OVERLAY, PINFOLD_EOS, step, object);
+    _exit(1);
+}
+
 void init_note(const char *step, const char *object)
 {
     say(PF_INIT_NOTE, PINFOLD_EOS, step, object);
+}
+
+void init_send(enum pf_init_event event, int fd)
+{
+    send_message(&(struct pf_init_message){ .event = event }, fd);
 }
 
 const char *init_target(const struct pf_op *op)
@@ -190,7 +201,9 @@ static void start(const struct pf_wire_request *request, const int *fds)
 
 static void serve(int signals)
 {
-    struct pollfd fds[] = { { PF_INIT_SOCKET, POLLIN, 0 }, { signals, POLLIN, 0 } };
+    struct pollfd fds[] = { { PF_INIT_SOCKET, POLLIN, 0 },
+                            { signals, POLLIN, 0 },
+                            { PF_INIT_OWNER, POLLIN, 0 } };
     struct signalfd_siginfo info;
     struct pf_wire_request request;
     int passed[PF_WIRE_MAX], count;
@@ -198,6 +211,8 @@ static void serve(int signals)
 
     while (true) {
         if (poll(fds, PF_COUNT(fds), orphans ? 1 : -1) < 0 && errno != EINTR)
+            return;
+        if (fds[2].revents)
             return;
         if (fds[1].revents)
             (void)!read(signals, &info, sizeof(info));
@@ -239,7 +254,8 @@ int main(void)
     int signals, proxy;
 
     if (getpid() != 1 || fcntl(PF_INIT_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ||
-        fcntl(PF_INIT_PLAN, F_SETFD, FD_CLOEXEC) < 0) {
+        fcntl(PF_INIT_PLAN, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(PF_INIT_OWNER, F_SETFD, FD_CLOEXEC) < 0) {
         static const char text[] = PF_INIT_NAME ": this program is started by pinfold itself\n";
         (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
         return 2;
@@ -255,7 +271,7 @@ int main(void)
     proxy = init_network(plan);
     umask(022);
     init_lock(plan);
-    send_message(&(struct pf_init_message){ .event = PF_INIT_READY }, proxy);
+    init_send(PF_INIT_READY, proxy);
     if (proxy >= 0)
         close(proxy);
     munmap((void *)(uintptr_t)plan, plan->size);

@@ -262,7 +262,7 @@ void init_build(const struct pf_plan *plan)
         init_fail("change a mount (mount_setattr, which Linux has since 5.12)", "");
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         init_fail("make the mounts of the sandbox private", "");
-    workspace = clone_tree(AT_FDCWD, ".");
+    workspace = plan->seed_at ? init_overlay(plan) : clone_tree(AT_FDCWD, ".");
     if (workspace < 0)
         init_fail("show the host's", "workspace directory");
     begin_root();
@@ -270,7 +270,9 @@ void init_build(const struct pf_plan *plan)
     if (set_attributes(AT_FDCWD, ".", AT_RECURSIVE,
                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) < 0)
         init_fail("make read-only", "the root of the sandbox");
-    init_each(plan, plan->shown_end, plan->size, perform);
+    init_each(plan, plan->shown_end, plan->ops_end, perform);
+    if (plan->seed_at)
+        init_give_root();
     limit_processes(plan->max_processes);
     /* Nothing in /proc has to be written by programs; much must not be by those of a root owner. */
     if (set_attributes(AT_FDCWD, "proc", 0, MOUNT_ATTR_RDONLY) < 0)

@@ -37,12 +37,15 @@ struct pf_jail {
     int socket;
     int pidfd; /* readable when everything inside is gone */
     int proxy;
+    pid_t owner; /* a fork of the host must not end what is its parent's */
+    int root;    /* of the overlay */
     struct pf_cgroup cgroup;
 };
 
 struct birth {
-    int program, socket, plan, workspace;
+    int program, socket, plan, owner, workspace;
     unsigned long namespaces;
+    bool overlay;
     char *inner_stack;
     int pidfd;
     pid_t init;
@@ -63,27 +66,31 @@ static void fail_birth(struct birth *birth, const char *step)
  * new user namespace, and mean nothing outside. */
 static void keep_capabilities(struct birth *birth)
 {
-    static const unsigned wanted[] = { CAP_SYS_ADMIN, CAP_SETPCAP, CAP_NET_ADMIN };
+    /* An overlay does its own work with the rights of who mounted it, and closes its work directory
+     * to all others: so the last one. */
+    static const unsigned wanted[] = { CAP_SYS_ADMIN, CAP_SETPCAP, CAP_NET_ADMIN,
+                                       CAP_DAC_OVERRIDE };
+    size_t count = PF_COUNT(wanted) - !birth->overlay;
     struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
     birth->refused = true;
     if (syscall(SYS_capget, &header, data) < 0)
         fail_birth(birth, "read the capabilities in its user namespace");
-    for (size_t i = 0; i < PF_COUNT(wanted); i++)
+    for (size_t i = 0; i < count; i++)
         data[CAP_TO_INDEX(wanted[i])].inheritable |= CAP_TO_MASK(wanted[i]);
     if (syscall(SYS_capset, &header, data) < 0)
         fail_birth(birth, "get capabilities in its user namespace");
-    for (size_t i = 0; i < PF_COUNT(wanted); i++)
+    for (size_t i = 0; i < count; i++)
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0) < 0)
             fail_birth(birth, "keep capabilities in its user namespace");
     birth->refused = false;
 }
 
-/* Exactly the three descriptors of plan.h, from wherever they are. */
+/* Exactly the four descriptors of plan.h, from wherever they are. */
 static void place_descriptors(struct birth *birth)
 {
-    int from[] = { birth->socket, birth->plan, birth->program };
+    int from[] = { birth->socket, birth->plan, birth->owner, birth->program };
 
     for (size_t i = 0; i < PF_COUNT(from); i++) {
         from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, PF_INIT_PROGRAM + 1);
@@ -191,8 +198,8 @@ static int give_birth(struct birth *birth, struct pinfold_error *err)
                           : pf_fail_os(err, birth->sys_errno, "start a sandbox: %s", birth->step);
 }
 
-/* Receive what init says; a descriptor that comes along goes to *ret_fd. Returns false when it is
- * gone, or silent for too long. */
+/* Receive what init says, and *ret_fd, a descriptor that came along, or -1. Returns false when it
+ * is gone, or silent for too long. */
 static bool listen_to(int socket, struct pf_init_message *message, int64_t deadline, int *ret_fd)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -204,6 +211,7 @@ static bool listen_to(int socket, struct pf_init_message *message, int64_t deadl
     struct cmsghdr *part;
     int r;
 
+    *ret_fd = -1;
     do
         r = poll(&wait, 1, pf_clock_poll_ms(deadline));
     while (r < 0 && errno == EINTR);
@@ -220,12 +228,23 @@ static int await_ready(struct pf_jail *jail, struct pinfold_error *err)
 {
     int64_t deadline = pf_clock_deadline(START_LIMIT_NS);
     struct pf_init_message message;
+    int fd;
 
-    while (listen_to(jail->socket, &message, deadline, &jail->proxy)) {
-        if (message.event == PF_INIT_READY)
+    while (listen_to(jail->socket, &message, deadline, &fd)) {
+        if (message.event == PF_INIT_READY) {
+            jail->proxy = fd;
             return 0;
+        }
+        if (message.event == PF_INIT_ROOT) {
+            jail->root = fd;
+            continue;
+        }
         if (message.event == PF_INIT_FAILED)
             return init_failed(&message.error, err);
+        if (message.event == PF_INIT_NO_OVERLAY) {
+            pf_fail_os(err, message.error.sys_errno, "%s", message.error.msg);
+            return PF_JAIL_NO_OVERLAY;
+        }
         pf_log(PINFOLD_LOG_WARNING, "a sandbox does without what it could not: %s: %s",
                message.error.msg, strerrordesc_np(message.error.sys_errno));
     }
@@ -270,6 +289,9 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
     _cleanup_close_ int plan = pf_plan_compose(config, err);
     if (plan < 0)
         return plan;
+    _cleanup_close_ int owner = (int)syscall(SYS_pidfd_open, jail->owner, 0);
+    if (owner < 0)
+        return pf_fail_os(err, errno, "start a sandbox: open a descriptor of this process");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return pf_fail_os(err, errno, "create a socket for a sandbox");
     jail->socket = pair[0];
@@ -277,7 +299,9 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
         .program = program,
         .socket = pair[1],
         .plan = plan,
+        .owner = owner,
         .workspace = config->workspace_fd,
+        .overlay = config->seed != NULL,
         .namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
                       CLONE_NEWCGROUP | (config->net == PINFOLD_NET_HOST ? 0 : CLONE_NEWNET),
     };
@@ -287,7 +311,7 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
         return r;
     jail->pidfd = birth.pidfd;
     r = await_ready(jail, err);
-    return r < 0 ? r : join_cgroup(jail, birth.init, &config->limits);
+    return r != 0 ? r : join_cgroup(jail, birth.init, &config->limits);
 }
 
 int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
@@ -305,9 +329,11 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
     jail = malloc(sizeof(*jail));
     if (!jail)
         return pf_fail_nomem(err);
-    *jail = (struct pf_jail){ .socket = -1, .pidfd = -1, .proxy = -1 };
+    *jail = (struct pf_jail){
+        .socket = -1, .pidfd = -1, .proxy = -1, .root = -1, .owner = getpid()
+    };
     r = start(jail, path, config, err);
-    if (r < 0)
+    if (r != 0)
         pf_jail_close(jail);
     else
         *ret = jail;
@@ -324,6 +350,11 @@ int pf_jail_take_proxy_socket(struct pf_jail *jail)
     return TAKE_FD(jail->proxy);
 }
 
+int pf_jail_take_root(struct pf_jail *jail)
+{
+    return TAKE_FD(jail->root);
+}
+
 static void close_if_open(int fd)
 {
     if (fd >= 0)
@@ -333,10 +364,11 @@ static void close_if_open(int fd)
 void pf_jail_close(struct pf_jail *jail)
 {
     int saved = errno, r;
+    bool owned = jail && jail->owner == getpid();
 
     if (!jail)
         return;
-    if (jail->pidfd >= 0) {
+    if (owned && jail->pidfd >= 0) {
         struct pollfd gone = { jail->pidfd, POLLIN, 0 };
         int64_t deadline = pf_clock_deadline(CLOSE_LIMIT_NS);
         siginfo_t info;
@@ -349,10 +381,12 @@ void pf_jail_close(struct pf_jail *jail)
         /* Init is an orphan, which this process may have adopted; else this fails. */
         waitid(P_PIDFD, (id_t)jail->pidfd, &info, WEXITED | WNOHANG | __WALL);
     }
-    pf_cgroup_done(&jail->cgroup);
+    if (owned)
+        pf_cgroup_done(&jail->cgroup);
     close_if_open(jail->pidfd);
     close_if_open(jail->socket);
     close_if_open(jail->proxy);
+    close_if_open(jail->root);
     free(jail);
     errno = saved;
 }

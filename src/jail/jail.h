@@ -11,13 +11,18 @@
 
 #define PF_JAIL_WORKSPACE "/workspace" /* the workspace, as commands see it */
 #define PF_JAIL_HOME "/home/agent"
-#define PF_JAIL_PROXY_PORT 3128 /* where PINFOLD_NET_ALLOW's proxy listens inside */
+#define PF_JAIL_PROXY_PORT 3128                /* where PINFOLD_NET_ALLOW's proxy listens inside */
+#define PF_JAIL_CONNECT "/run/pinfold/connect" /* and a program that asks it, for ssh and git */
 
 struct pf_jail;
 
 /* What a jail is made of. Everything is borrowed for the call. */
 struct pf_jail_config {
     int workspace_fd; /* the host directory shown at PF_JAIL_WORKSPACE */
+    /* Instead of the directory itself an overlay is shown: of the layers in it (plan.h) on this
+     * one, which the caller has open. NULL: none. */
+    const char *seed;
+    int seed_fd;
     bool workspace_read_only;
     const char *const *ro; /* absolute host directories shown read-only at the same path */
     const char *const *rw; /* likewise, writable */
@@ -26,9 +31,12 @@ struct pf_jail_config {
     struct pinfold_limits limits;
 };
 
+enum { PF_JAIL_NO_OVERLAY = 1 };
+
 /* Make one. Returns when the jail is locked and serves, or -PINFOLD_EOS, -PINFOLD_ENOTSUP (the
  * kernel or its configuration cannot isolate: the message says what is missing and how to turn it
- * on), -PINFOLD_EVALUE, -PINFOLD_EBACKEND, -PINFOLD_ENOMEM. There is no fallback. */
+ * on), -PINFOLD_EVALUE, -PINFOLD_EBACKEND, -PINFOLD_ENOMEM. There is no fallback; but when it is
+ * the overlay alone that cannot be had the answer is PF_JAIL_NO_OVERLAY, and err says why. */
 int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
                  struct pinfold_error *err);
 
@@ -39,7 +47,12 @@ int pf_jail_socket(const struct pf_jail *jail);
  * -1 otherwise, and after the first call. */
 int pf_jail_take_proxy_socket(struct pf_jail *jail);
 
-/* Kill everything inside, wait until it is gone (bounded), free. NULL is fine. */
+/* With an overlay: its root, through which the host sees the workspace as commands do; writable
+ * whatever it is inside. The caller owns it. -1 otherwise, and after the first call. */
+int pf_jail_take_root(struct pf_jail *jail);
+
+/* Kill everything inside, wait until it is gone (bounded), free. NULL is fine. In a fork of the
+ * owner, only give up its copies. */
 void pf_jail_close(struct pf_jail *jail);
 
 #endif

@@ -13,11 +13,17 @@
 
 #define PF_INIT_NAME "pinfold-init"
 
+/* The layers of an overlay, in the workspace's directory on the host. */
+#define PF_LAYER_CHANGES "changes" /* the upper one: what the agent made */
+#define PF_LAYER_HIDDEN "hidden"   /* on the seed, with whiteouts for what is not shown of it */
+#define PF_LAYER_WORK "work"       /* the overlay's own */
+
 /* Where init finds its descriptors. Its working directory is the workspace. */
 enum {
     PF_INIT_SOCKET = 3,
     PF_INIT_PLAN = 4,
-    PF_INIT_PROGRAM = 5, /* closed by its execution */
+    PF_INIT_OWNER = 5,   /* a pidfd: the socket alone does not tell, a fork may have a copy */
+    PF_INIT_PROGRAM = 6, /* closed by its execution */
 };
 
 enum pf_op_kind {
@@ -50,21 +56,28 @@ struct pf_op {
 
 struct pf_plan {
     uint64_t size;          /* of the whole */
+    uint64_t ops_end;       /* where the operations end */
     uint64_t shown_end;     /* what comes before becomes read-only together: struct pf_draft */
     uint64_t max_processes; /* of the process namespace; 0: as it is */
     uint64_t processes, cpu_seconds, open_files, file_bytes, data_bytes; /* UINT64_MAX: no limit */
     uid_t uid; /* of the owner, who is PF_JAIL_UID inside */
     gid_t gid;
-    uint32_t own_net;    /* the network is the jail's own: bring its loopback up */
-    uint32_t proxy_port; /* listen there and send the socket with READY; 0: do not */
+    /* The seed of an overlay: its path, after the operations; 0: the workspace is shown as it is.
+     */
+    uint64_t seed_at;
+    uint64_t seed_dev, seed_ino; /* what must be found there */
+    uint32_t own_net;            /* the network is the jail's own: bring its loopback up */
+    uint32_t proxy_port;         /* listen there and send the socket with READY; 0: do not */
 };
 
 #define PF_JAIL_UID 1000
 
 enum pf_init_event {
     PF_INIT_READY = 1,
-    PF_INIT_FAILED, /* error says what, without the text of its errno; it has exited */
-    PF_INIT_NOTE,   /* something optional could not be had */
+    PF_INIT_FAILED,     /* error says what, without the text of its errno; it has exited */
+    PF_INIT_NOTE,       /* something optional could not be had */
+    PF_INIT_ROOT,       /* brings a descriptor of the root of the overlay */
+    PF_INIT_NO_OVERLAY, /* as PF_INIT_FAILED: without the overlay there would have been a jail */
 };
 
 struct pf_init_message {

@@ -75,7 +75,8 @@ static int make_mount(const char *type, const char *const *options)
     if (fs < 0)
         return -errno;
     for (; options && *options; options += 2)
-        if (fsconfig(fs, FSCONFIG_SET_STRING, options[0], options[1], 0) < 0)
+        if (fsconfig(fs, options[1] ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, options[0],
+                     options[1], 0) < 0)
             return -errno;
     if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return -errno;
@@ -91,21 +92,32 @@ static int try_proc(void)
     return fd < 0 ? -fd : 0;
 }
 
+/* An overlay as one of a seed: with marks in user attributes, and a whiteout that hides a file. */
 static int try_overlay(void)
 {
-    static const char *const options[] = { "lowerdir", "/tmp/lower", "upperdir", "/tmp/upper",
-                                           "workdir",  "/tmp/work",  NULL };
+    static const char *const dirs[] = { "/tmp/lower", "/tmp/lower/seen", "/tmp/hidden",
+                                        "/tmp/upper", "/tmp/work" };
+    static const char *const options[] = { "lowerdir",  "/tmp/hidden:/tmp/lower",
+                                           "upperdir",  "/tmp/upper",
+                                           "workdir",   "/tmp/work",
+                                           "userxattr", NULL,
+                                           NULL };
     _cleanup_close_ int tmp = make_mount("tmpfs", NULL);
-    int fd;
+    _cleanup_close_ int fd = -1;
 
     if (tmp < 0)
         return -tmp;
-    if (move_mount(tmp, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
-        mkdir("/tmp/lower", 0700) < 0 || mkdir("/tmp/upper", 0700) < 0 ||
-        mkdir("/tmp/work", 0700) < 0)
+    if (move_mount(tmp, "", AT_FDCWD, "/tmp", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return errno;
+    for (size_t i = 0; i < PF_COUNT(dirs); i++)
+        if (mkdir(dirs[i], 0700) < 0)
+            return errno;
+    if (mknod("/tmp/hidden/seen", S_IFCHR, 0) < 0)
         return errno;
     fd = make_mount("overlay", options);
-    return fd < 0 ? -fd : 0;
+    if (fd < 0)
+        return -fd;
+    return faccessat(fd, "seen", F_OK, 0) < 0 && errno == ENOENT ? 0 : EPROTO;
 }
 
 static int try_seccomp(void)
@@ -276,8 +288,8 @@ static const struct thing {
     [PINFOLD_PROBE_SECCOMP] = { "seccomp", 0, try_seccomp, true, kernel_hint },
     [PINFOLD_PROBE_PROC] = { "fresh /proc", CLONE_NEWNS | CLONE_NEWPID, try_proc, true, proc_hint },
     [PINFOLD_PROBE_OVERLAY] = { "overlay file system", CLONE_NEWNS, try_overlay, false,
-                                "overlay in user namespaces came with Linux 5.11; seeds are "
-                                "copied for now" },
+                                "Linux has it in user namespaces since 5.11, and may be built "
+                                "without; --seed-mode overlay copies instead, and says so" },
     [PINFOLD_PROBE_LANDLOCK] = { "Landlock", 0, NULL, false,
                                  "boot with lsm=landlock,... on Linux 5.19 or newer (ABI 2); ABI 6 "
                                  "of Linux 6.12 also stops signals and abstract sockets" },

@@ -95,6 +95,11 @@ static bool fill(json_t *object, const struct pinfold_audit_event *event)
     put_number(object, "duration_ns", event->duration_ns, &ok);
     put_text(object, "error", event->error, &ok);
     put_text(object, "error_message", event->error_message, &ok);
+    put_text(object, "protocol", event->protocol, &ok);
+    put_text(object, "host", event->host, &ok);
+    put_number(object, "port", event->port, &ok);
+    put_text(object, "reason", event->reason, &ok);
+    put_number(object, "count", event->count, &ok);
     return ok;
 }
 

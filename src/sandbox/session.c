@@ -433,12 +433,15 @@ static int create_backend(struct pf_session *session, const struct pf_session_cl
         pinfold_backend_unref(backend);
         return r;
     }
+    pf_session_watch_network(session, true);
     r = pf_backend_create(backend, claim->cancel, err);
+    if (r == 0) {
+        r = claim_storage(session, err);
+        if (r < 0)
+            pf_backend_close(backend, NULL);
+    }
     if (r < 0)
-        return r;
-    r = claim_storage(session, err);
-    if (r < 0)
-        pf_backend_close(backend, NULL);
+        pf_session_watch_network(session, false);
     return r;
 }
 
@@ -571,6 +574,7 @@ int pf_session_finish(struct pf_session *session, const struct pf_session_close 
     wait_idle(session);
     synced = sync_before_close(session, how, err);
     closed = pf_backend_close(session->backend, &close_error);
+    pf_session_watch_network(session, false);
     leave_table(session);
     if (closed < 0 && synced == 0 && err)
         *err = close_error;

@@ -100,6 +100,10 @@ int pf_session_close(struct pf_session *session, const struct pf_session_close *
 int pf_session_finish(struct pf_session *session, const struct pf_session_close *how,
                       struct pinfold_error *err);
 
+/* network.c: have the backend's network events go to the audit, or no longer. Before create and
+ * after close; the events that come between need the session to be there. */
+void pf_session_watch_network(struct pf_session *session, bool on);
+
 /* Flush a live backend as config says, to config->dest. plan: dry run. */
 int pf_session_sync(struct pf_session *session, const struct pf_sync_config *config,
                     const char *dest, struct pinfold_plan *plan,

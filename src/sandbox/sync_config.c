@@ -59,6 +59,12 @@ int pf_seed_result_copy(struct pinfold_seed_result *to, const struct pinfold_see
 {
     to->files_seeded = from->files_seeded;
     to->bytes_seeded = from->bytes_seeded;
+    to->mode = from->mode;
+    if (from->fallback) {
+        to->fallback = strdup(from->fallback);
+        if (!to->fallback)
+            return -PINFOLD_ENOMEM;
+    }
     if (pf_strings_copy(&to->skipped_paths, &from->skipped_paths) < 0)
         return -PINFOLD_ENOMEM;
     return pf_strings_copy(&to->errors, &from->errors);

@@ -2,6 +2,7 @@
 /* add_files and download_files: many files in one call of the backend, one result each. */
 #include "sandbox/sandbox.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +10,12 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-/* A request whose paths have been checked: those that passed, and where each stood. */
+/* The requests of a call whose paths have been checked: those that passed, and where each stood. */
 struct checked {
-    size_t count;  /* that passed */
+    void *requests; /* an array of the caller's type, the paths in it normalised */
+    size_t count;
     size_t *index; /* position in the caller's list */
-    char **paths;  /* normalised */
+    char **paths;
 };
 
 static void checked_done(struct checked *checked)
@@ -22,27 +24,50 @@ static void checked_done(struct checked *checked)
         free(checked->paths[i]);
     free(checked->paths);
     free(checked->index);
+    free(checked->requests);
 }
 
-static int checked_init(struct checked *checked, size_t count)
-{
-    checked->index = calloc(count + 1, sizeof(*checked->index));
-    checked->paths = calloc(count + 1, sizeof(*checked->paths));
-    return checked->index && checked->paths ? 0 : -PINFOLD_ENOMEM;
-}
+/* Both types of requests begin with their path. */
+_Static_assert(offsetof(struct pinfold_upload, path) == 0, "the path comes first");
+_Static_assert(offsetof(struct pinfold_download, path) == 0, "the path comes first");
 
-/* Normalise one path of the request, or note in result why it cannot be used. */
-static int check_path(const struct pf_session *session, const char *path, size_t position,
-                      struct checked *checked, struct pinfold_transfer_result *result)
+/* Normalise the path of one request, or note in result why it cannot be used. */
+static int check(const struct pf_session *session, const void *request, size_t size,
+                 size_t position, struct checked *checked, struct pinfold_transfer_result *result)
 {
-    int r = pf_sandbox_path(session, path, &checked->paths[checked->count], &result->error);
+    char **path = &checked->paths[checked->count];
+    char *to = (char *)checked->requests + checked->count * size;
+    const char *given;
+    int r;
 
-    result->path = strdup(path);
+    memcpy(&given, request, sizeof(given));
+    r = pf_sandbox_path(session, given, path, &result->error);
+    result->path = strdup(given);
     if (r == -PINFOLD_ENOMEM || !result->path)
         return -PINFOLD_ENOMEM;
-    if (r == 0)
-        checked->index[checked->count++] = position;
+    if (r < 0)
+        return 0;
+    memcpy(to, request, size);
+    memcpy(to, path, sizeof(*path));
+    checked->index[checked->count++] = position;
     return 0;
+}
+
+/* requests: count of them, of this size each. */
+static int check_all(const struct pf_session *session, const void *requests, size_t size,
+                     size_t count, struct checked *checked,
+                     struct pinfold_transfer_results *results, struct pinfold_error *err)
+{
+    int r = 0;
+
+    checked->requests = calloc(count + 1, size);
+    checked->index = calloc(count + 1, sizeof(*checked->index));
+    checked->paths = calloc(count + 1, sizeof(*checked->paths));
+    if (!checked->requests || !checked->index || !checked->paths)
+        return pf_fail_nomem(err);
+    for (size_t i = 0; i < count && r == 0; i++)
+        r = check(session, (const char *)requests + i * size, size, i, checked, &results->items[i]);
+    return r < 0 ? pf_fail_nomem(err) : 0;
 }
 
 /* Put what the backend said of each file back to where the caller asked for it. */
@@ -92,19 +117,12 @@ static int upload(struct pf_session *session, const struct pinfold_upload *files
 {
     PF_CLEANUP(pinfold_transfer_results_done) struct pinfold_transfer_results got = { 0 };
     PF_CLEANUP(checked_done) struct checked checked = { 0 };
-    _cleanup_free_ struct pinfold_upload *requests = calloc(count + 1, sizeof(*requests));
-    int r = requests ? checked_init(&checked, count) : -PINFOLD_ENOMEM;
+    int r = check_all(session, files, sizeof(*files), count, &checked, results, err);
 
-    for (size_t i = 0; i < count && r == 0; i++)
-        r = check_path(session, files[i].path, i, &checked, &results->items[i]);
     if (r < 0)
-        return pf_fail_nomem(err);
-    for (size_t i = 0; i < checked.count; i++) {
-        requests[i] = files[checked.index[i]];
-        requests[i].path = checked.paths[i];
-    }
-    r = PF_BACKEND_CALL(pf_session_backend(session), err, upload_files, requests, checked.count,
-                        overwrite, &got, cancel, err);
+        return r;
+    r = PF_BACKEND_CALL(pf_session_backend(session), err, upload_files, checked.requests,
+                        checked.count, overwrite, &got, cancel, err);
     return r < 0 ? r : merge(&checked, &got, results, err);
 }
 
@@ -162,19 +180,12 @@ static int download(struct pf_session *session, const struct pinfold_download *f
 {
     PF_CLEANUP(pinfold_transfer_results_done) struct pinfold_transfer_results got = { 0 };
     PF_CLEANUP(checked_done) struct checked checked = { 0 };
-    _cleanup_free_ struct pinfold_download *requests = calloc(count + 1, sizeof(*requests));
-    int r = requests ? checked_init(&checked, count) : -PINFOLD_ENOMEM;
+    int r = check_all(session, files, sizeof(*files), count, &checked, results, err);
 
-    for (size_t i = 0; i < count && r == 0; i++)
-        r = check_path(session, files[i].path, i, &checked, &results->items[i]);
     if (r < 0)
-        return pf_fail_nomem(err);
-    for (size_t i = 0; i < checked.count; i++) {
-        requests[i] = files[checked.index[i]];
-        requests[i].path = checked.paths[i];
-    }
-    r = PF_BACKEND_CALL(pf_session_backend(session), err, download_files, requests, checked.count,
-                        overwrite, &got, cancel, err);
+        return r;
+    r = PF_BACKEND_CALL(pf_session_backend(session), err, download_files, checked.requests,
+                        checked.count, overwrite, &got, cancel, err);
     return r < 0 ? r : merge(&checked, &got, results, err);
 }
 

@@ -200,37 +200,6 @@ static int skip_unmatched(struct tour *tour, const struct pf_walk_entry *entry)
     return tour->options->plan ? skip(tour, entry, "not matched by an include pattern") : 0;
 }
 
-/* Whether a link's target stays inside the source, read as text, for a link that lies depth
- * directories deep. */
-static bool stays_inside(const char *target, unsigned depth)
-{
-    size_t len;
-
-    if (target[0] == '/')
-        return false;
-    for (; *target; target += len + (target[len] == '/')) {
-        len = strcspn(target, "/");
-        if (len == 2 && target[0] == '.' && target[1] == '.') {
-            if (depth-- == 0)
-                return false;
-        } else if (len > 0 && !(len == 1 && target[0] == '.')) {
-            depth++;
-        }
-    }
-    return true;
-}
-
-/* The same, followed for real: other links on the way may lead out. One that leads to nothing that
- * exists stays inside. */
-static bool resolves_inside(const struct tour *tour, const char *path)
-{
-    int fd = pf_beneath_open(tour->options->src_fd, path, O_PATH, 0);
-
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0 || fd == -ENOENT;
-}
-
 /* Give the destination the link, in the place of a file or another link. */
 static int place_link(struct tour *tour, const struct pf_walk_entry *entry, const char *target)
 {
@@ -299,28 +268,12 @@ static int take_link(struct tour *tour, const struct pf_walk_entry *entry)
     target[len] = '\0';
     if (!tour->options->links)
         return leave_link(tour, entry, target);
-    if (!stays_inside(target, entry->depth) || !resolves_inside(tour, entry->path))
+    if (!pf_copy_link_inside(tour->options, entry, target))
         return skip(tour, entry, "a symbolic link that leaves the source");
     if (tour->options->plan)
         return pf_copy_plan_add(tour->options->plan, entry->path, false, PINFOLD_PLAN_COPY, 0, "");
     r = follow_to(tour, entry);
     return r <= 0 ? r : place_link(tour, entry, target);
-}
-
-/* Whether an exclude pattern matches. A link to a directory counts as one, and so does one that
- * leads nowhere: what cannot be known is rather left out. */
-static bool excluded(const struct tour *tour, const struct pf_walk_entry *entry)
-{
-    const struct pf_globs *exclude = tour->options->exclude;
-    struct stat st;
-
-    if (!exclude)
-        return false;
-    if (pf_globs_match(exclude, entry->path, entry->path_len, entry->type == PF_WALK_DIR))
-        return true;
-    if (entry->type != PF_WALK_LINK || !pf_globs_match(exclude, entry->path, entry->path_len, true))
-        return false;
-    return fstatat(entry->dir_fd, entry->name, &st, 0) < 0 || S_ISDIR(st.st_mode);
 }
 
 static bool included(const struct tour *tour, const struct pf_walk_entry *entry)
@@ -356,7 +309,7 @@ static int visit_dir(struct tour *tour, const struct pf_walk_entry *entry)
         pf_walk_skip(tour->walk);
         return 0;
     }
-    if (excluded(tour, entry)) {
+    if (pf_copy_excluded(tour->options, entry)) {
         pf_walk_skip(tour->walk);
         return skip(tour, entry, "excluded by a pattern");
     }
@@ -398,17 +351,27 @@ static int visit_error(struct tour *tour, const struct pf_walk_entry *entry)
     return 0;
 }
 
+/* Whether an entry says that something was deleted: a flush deletes nothing. */
+static bool is_whiteout(const struct tour *tour, const struct pf_walk_entry *entry)
+{
+    struct stat st;
+
+    return tour->options->upper &&
+           fstatat(entry->dir_fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISCHR(st.st_mode) && st.st_rdev == PF_WHITEOUT_DEVICE;
+}
+
 static int visit(struct tour *tour, const struct pf_walk_entry *entry)
 {
     if (entry->type == PF_WALK_DIR)
         return visit_dir(tour, entry);
     if (entry->type == PF_WALK_DIR_DONE)
         return leave_dir(tour, entry);
-    if (tour->dead != NO_DEPTH)
+    if (tour->dead != NO_DEPTH || (entry->type == PF_WALK_SPECIAL && is_whiteout(tour, entry)))
         return 0;
     if (entry->type == PF_WALK_ERROR)
         return visit_error(tour, entry);
-    if (excluded(tour, entry))
+    if (pf_copy_excluded(tour->options, entry))
         return skip(tour, entry, "excluded by a pattern");
     if (!included(tour, entry))
         return skip_unmatched(tour, entry);
@@ -427,8 +390,7 @@ static void tour_done(struct tour *tour)
         pf_dirs_done(&tour->dst);
 }
 
-/* A root cannot be used at all: whatever the system said, the workspace is not prepared. */
-static int fail_root(const struct pf_copy_options *options, int result, struct pinfold_error *err)
+int pf_copy_fail_root(const struct pf_copy_options *options, int result, struct pinfold_error *err)
 {
     if (result == -PINFOLD_ENOMEM)
         return pf_fail_nomem(err);
@@ -454,7 +416,7 @@ static int run(struct tour *tour, struct pinfold_error *err)
             r = pf_fail_os(err, -r, "open the destination");
     }
     if (r < 0)
-        return fail_root(options, r, err);
+        return pf_copy_fail_root(options, r, err);
     while (!pf_copy_tick(&caller) && (r = pf_walk_next(tour->walk, &entry)) > 0)
         if (visit(tour, &entry) < 0)
             pf_copy_no_memory(tour->job);
@@ -486,8 +448,7 @@ static int give_lists(struct pf_copy_job *job, struct pf_copy_result *ret)
     return 0;
 }
 
-/* How the run ended, once all threads have. */
-static int conclude(struct pf_copy_job *job, struct pf_copy_result *ret, struct pinfold_error *err)
+int pf_copy_conclude(struct pf_copy_job *job, struct pf_copy_result *ret, struct pinfold_error *err)
 {
     const struct pf_copy_options *options = job->options;
     int r;
@@ -511,8 +472,10 @@ static int check_roots(const struct pf_copy_options *options, struct pinfold_err
     if (options->dst_fd < 0)
         return 1;
     r = pf_roots_relation(options->src_fd, options->dst_fd, &relation, err);
+    if (r == 0 && relation == PF_ROOTS_APART && options->src_place)
+        r = pf_roots_relation(*options->src_place, options->dst_fd, &relation, err);
     if (r < 0)
-        return fail_root(options, r, err);
+        return pf_copy_fail_root(options, r, err);
     if (relation == PF_ROOTS_NESTED)
         return pf_fail(err, PINFOLD_EPREPARE,
                        "copy \"%s\" to \"%s\": one lies inside the other, nothing was copied",
@@ -544,7 +507,7 @@ int pf_copy_tree(const struct pf_copy_options *options, struct pf_copy_result *r
     tour_done(&tour);
     pf_copy_finish(&job);
     if (r == 0)
-        r = conclude(&job, ret, err);
+        r = pf_copy_conclude(&job, ret, err);
     pf_copy_job_done(&job);
     return r;
 }

@@ -12,7 +12,8 @@
 #include <pinfold/backend.h>
 
 struct pf_copy_options {
-    int src_fd, dst_fd; /* borrowed; dst_fd -1 (with plan set): compare with an empty tree */
+    int src_fd, dst_fd;   /* borrowed; dst_fd -1 (with plan set): compare with an empty tree */
+    const int *src_place; /* where the source lies on the host too; may be NULL */
     const char *src_name, *dst_name; /* host paths, for messages */
     const struct pf_globs *include;  /* NULL: everything */
     const struct pf_globs *exclude;  /* wins over include */
@@ -20,12 +21,17 @@ struct pf_copy_options {
     bool links;                /* seed: recreate links that stay inside the source; else a matched
                                   link is an error */
     bool skip_identical;       /* flush: leave files with the same bytes alone */
+    bool upper;                /* flush: the source is an upper layer, with whiteouts in it */
     bool fsync_files;          /* flush: no; kept for durability options */
     struct pinfold_plan *plan; /* not NULL: change nothing, list */
     pinfold_progress_fn on_progress;
     void *on_progress_ctx;
     struct pinfold_cancel *cancel;
 };
+
+/* A character device of this number says in a layer of an overlay that the layers below do not have
+ * the name. */
+#define PF_WHITEOUT_DEVICE 0
 
 struct pf_copy_result {
     uint64_t files, bytes;

@@ -7,6 +7,9 @@
  *   copy_pool.c  batches, threads, the list of errors, progress
  *   copy_file.c  one file
  *   copy_plan.c  the dry run's answer for one file
+ *   copy_choice.c  what is left out
+ *
+ * hide.c counts and lists by the same means what it does not copy.
  */
 #ifndef PF_TREE_COPY_JOB_H
 #define PF_TREE_COPY_JOB_H
@@ -113,8 +116,24 @@ void pf_copy_skipped(struct pf_copy_job *job, const char *dir, const char *name,
 /* copy_file.c */
 void pf_copy_file(struct pf_copy_worker *worker, struct pf_copy_dir *dir, const char *name);
 
-/* copy_plan.c */
 struct pf_walk_entry;
+
+/* copy_choice.c */
+/* Whether an exclude pattern matches. A link to a directory counts as one, and so does one that
+ * leads nowhere: what cannot be known is rather left out. */
+bool pf_copy_excluded(const struct pf_copy_options *options, const struct pf_walk_entry *entry);
+/* Whether a link of the source stays inside it. */
+bool pf_copy_link_inside(const struct pf_copy_options *options, const struct pf_walk_entry *entry,
+                         const char *target);
+
+/* copy.c */
+/* A root cannot be used at all: whatever the system said, the workspace is not prepared. */
+int pf_copy_fail_root(const struct pf_copy_options *options, int result, struct pinfold_error *err);
+/* How the run ended, once all threads have. */
+int pf_copy_conclude(struct pf_copy_job *job, struct pf_copy_result *ret,
+                     struct pinfold_error *err);
+
+/* copy_plan.c */
 /* dst_fd -1: the destination has no such directory. Both return 0 or -PINFOLD_ENOMEM. */
 int pf_copy_plan_file(struct pf_copy_job *job, const struct pf_walk_entry *entry, int dst_fd);
 int pf_copy_plan_add(struct pinfold_plan *plan, const char *path, bool is_dir,

@@ -19,6 +19,8 @@
 enum {
     ENOUGH_FILES = 128, /* before that starting threads costs more than it brings */
     PROGRESS_MS = 50,
+    STACK_BYTES =
+            1 << 20, /* of a thread: the defaults of C libraries range from 128 KiB to 8 MiB */
 };
 
 /* Which bits a new file loses. umask(2) can only be read by changing it, for all threads. When it
@@ -260,6 +262,7 @@ static void *run_thread(void *arg)
 static void start_threads(struct pf_copy_job *job)
 {
     unsigned wanted = 2;
+    pthread_attr_t attributes;
     sigset_t all, before;
     cpu_set_t cpus;
 
@@ -267,12 +270,15 @@ static void start_threads(struct pf_copy_job *job)
         wanted = (unsigned)CPU_COUNT(&cpus);
     if (wanted > PF_COPY_MAX_THREADS)
         wanted = PF_COPY_MAX_THREADS;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (job->thread_count < wanted &&
-           pthread_create(&job->threads[job->thread_count], NULL, run_thread, job) == 0)
+           pthread_create(&job->threads[job->thread_count], &attributes, run_thread, job) == 0)
         job->thread_count++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
 }
 
 struct pf_copy_batch *pf_copy_batch_new(struct pf_copy_job *job, struct pf_copy_dir *dir)

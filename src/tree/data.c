@@ -8,6 +8,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+/* After which progress is told and cancellation seen. */
+#define KERNEL_CHUNK ((size_t)4 * 1024 * 1024)
+
 int pf_write_all(int fd, const void *data, size_t len)
 {
     const char *at = data;
@@ -88,6 +91,28 @@ static int copy_by_buffer(struct pf_data_copy *copy, uint64_t left)
     return 0;
 }
 
+/* As copy_by_buffer(), within the kernel: that touches each byte once. Where it cannot, or says
+ * that there is nothing (which it also says of some files that are not empty), the buffer takes
+ * over from wherever both files stand, and meets a real error again. */
+static int copy_in_kernel(struct pf_data_copy *copy, uint64_t left)
+{
+    ssize_t n;
+    int r;
+
+    while (left > 0) {
+        size_t want = left < KERNEL_CHUNK ? (size_t)left : KERNEL_CHUNK;
+
+        n = copy_file_range(copy->src_fd, NULL, copy->dst_fd, NULL, want, 0);
+        if (n <= 0)
+            break;
+        r = told(copy, (size_t)n);
+        if (r < 0)
+            return r;
+        left -= (uint64_t)n;
+    }
+    return copy_by_buffer(copy, left);
+}
+
 /* The data between holes only. What is skipped at the end is made by the size. */
 static int copy_sparse(struct pf_data_copy *copy, uint64_t size)
 {
@@ -105,7 +130,7 @@ static int copy_sparse(struct pf_data_copy *copy, uint64_t size)
             return fail(copy, "look for holes", -errno);
         if (lseek(copy->dst_fd, data, SEEK_SET) < 0)
             return fail(copy, "seek", -errno);
-        r = copy_by_buffer(copy, (uint64_t)(hole - data));
+        r = copy_in_kernel(copy, (uint64_t)(hole - data));
         if (r < 0)
             return r;
     }
@@ -116,15 +141,15 @@ int pf_data_copy(struct pf_data_copy *copy, const struct stat *st, uint64_t *ret
 {
     uint64_t size = (uint64_t)st->st_size;
     bool sparse = (uint64_t)st->st_blocks * 512 < size;
-    int r;
 
     *ret_bytes = size;
     if (size == 0)
         return 0;
     if (size > PF_DATA_BUFFER && ioctl(copy->dst_fd, FICLONE, copy->src_fd) == 0)
         return told(copy, size);
-    r = sparse && size > PF_DATA_BUFFER ? copy_sparse(copy, size) : copy_by_buffer(copy, size);
-    return r;
+    if (size <= PF_DATA_BUFFER)
+        return copy_by_buffer(copy, size); /* one read, one write */
+    return sparse ? copy_sparse(copy, size) : copy_in_kernel(copy, size);
 }
 
 int pf_data_same(int fd_a, int fd_b, char *buffer, pf_data_fn on_chunk, void *ctx)

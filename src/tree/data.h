@@ -22,10 +22,9 @@ struct pf_data_copy {
     const char *failed; /* out: the step that failed, for messages */
 };
 
-/* Copy a regular file of which *st was taken before: by reflink or through the
- * buffer, which is as fast as copy_file_range(2) or faster where that one has to move pages; holes
- * stay holes. ret_bytes receives the bytes copied: the file's size. Returns 0, -errno, or what
- * on_chunk returned. */
+/* Copy a regular file of which *st was taken before: by reflink, by copy_file_range(2) or through
+ * the buffer; holes stay holes. ret_bytes receives the bytes copied: the file's size. Returns 0,
+ * -errno, or what on_chunk returned. */
 int pf_data_copy(struct pf_data_copy *copy, const struct stat *st, uint64_t *ret_bytes);
 
 /* Whether the file has changed between two fstat(2). The change time cannot be set back. */

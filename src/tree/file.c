@@ -36,7 +36,9 @@ static int open_regular(int root_fd, const char *path, struct stat *ret_st)
 
 static int fail_limit(struct pinfold_error *err, const char *path, size_t limit)
 {
-    return pf_fail_os(err, EFBIG, "read \"%s\": it has more than the %zu bytes asked for",
+    return pf_fail_os(err, EFBIG,
+                      "read \"%s\": it has more than the %zu bytes that are read into memory; "
+                      "download it to a file instead",
                       PF_QUOTE(path), limit);
 }
 

@@ -11,7 +11,7 @@ from typing import Any, Callable
 import pytest
 
 from helpers import BUILD
-from owners import IS_ROOT, STRANGER, credentials
+from owners import IS_ROOT, STRANGER, copy_programs, credentials
 
 FIRST_TMPDIR = tempfile.gettempdir()
 
@@ -99,8 +99,7 @@ def common():
 @pytest.fixture
 def as_stranger(common: Path) -> Callable[..., Any]:
     """Run the command as somebody who is not root."""
-    binary = common / "pinfold"
-    shutil.copy(BUILD / "pinfold", binary)
+    binary = copy_programs(common)
     who = credentials(STRANGER if IS_ROOT else os.getuid())
 
     def run(*args: Any, **env: Any) -> Any:

@@ -25,6 +25,7 @@ def fails(done, *words):
     (["run"], ["no command to run", "pinfold help run"]),
     (["run", "--frobnicate", "true"], ["--frobnicate: no such option"]),
     (["run", "-x", "true"], ["-x: no such option"]),
+    (["run", "--quiet=3", "true"], ["--quiet=3: takes no value"]),
     (["run", "--backend", "moon", "true"], ["--backend moon", "there are: local, isolated"]),
     (["run", "--sync", "true"], ["--sync without --seed", "--sync=DIR"]),
     (["run", "--timeout"], ["--timeout: a value is missing"]),

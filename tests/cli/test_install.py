@@ -72,6 +72,13 @@ def test_the_installed_command_runs_and_completes(prefix):
     assert completion.read_text() == (ROOT / "completions/pinfold.bash").read_text()
 
 
+def test_the_programs_behind_the_command_are_installed(prefix):
+    built = {path.name for path in BUILD.glob("pinfold-*") if path.is_file()}
+    assert {"pinfold-init", "pinfold-launch", "pinfold-connect"} <= built
+    found = {path.name for path in (prefix / "libexec/pinfold").iterdir()}
+    assert found == built
+
+
 def test_every_public_header_is_installed_and_no_other(prefix):
     ours = {path.name for path in (ROOT / "include/pinfold").iterdir()}
     assert {path.name for path in (prefix / "include/pinfold").iterdir()} == ours

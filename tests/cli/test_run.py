@@ -163,7 +163,15 @@ def test_stdin_is_empty(pinfold):
 
 def test_works_with_its_standard_descriptors_closed(tmp_path):
     mark = tmp_path / "mark"
-    line = 'exec "$0" run "echo text; echo more >&2; touch $1" <&- >&- 2>&-'
+    line = 'exec "$0" run "echo more >&2; touch $1" <&- >&- 2>&-'
     subprocess.run(["/bin/sh", "-c", line, BUILD / "pinfold", mark], check=True)
-    # /dev/null took their places: no file of ours became a stdout
+    # /dev/null took their places: no file of ours became a stderr
     assert mark.read_bytes() == b""
+
+
+def test_output_without_a_stdout_is_an_error():
+    line = 'exec "$0" run "echo text" >&-'
+    done = subprocess.run(["/bin/sh", "-c", line, BUILD / "pinfold"], check=False,
+                          stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 125
+    assert "write to stdout: Bad file descriptor" in done.stderr

@@ -3,7 +3,6 @@
 
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,7 +11,7 @@ from typing import Any, Iterator
 
 import pytest
 
-from owners import IS_ROOT, OWNERS, credentials
+from owners import IS_ROOT, OWNERS, copy_programs, credentials
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -31,8 +30,7 @@ def tools() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="pinfold-escape-") as path:
         place = Path(path)
         place.chmod(0o755)
-        for name in "pinfold", "pinfold-init":
-            shutil.copy(PINFOLD.parent / name, place)
+        copy_programs(place, PINFOLD.parent)
         compile_c(place / "calls", *sorted(HERE.glob("calls*.c")))
         yield place
 

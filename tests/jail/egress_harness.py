@@ -132,13 +132,20 @@ class Dns:
         answers = self.table.get(name, [[]])
         addresses = answers[min(times, len(answers)) - 1]
         family = {1: socket.AF_INET, 28: socket.AF_INET6}.get(kind)
+        aliases = [a[6:] for a in addresses if a.startswith("cname:")]
+        addresses = [a for a in addresses if not a.startswith("cname:")]
         wanted = [a for a in addresses if (":" in a) == (kind == 28)]
+        owner, chain = b"\xc0\x0c", b""
+        for alias in aliases:  # each is an alias of the next, and the addresses are the last one's
+            data = b"".join(bytes([len(part)]) + part.encode() for part in alias.split(".")) + b"\0"
+            chain += owner + struct.pack(">HHIH", 5, 1, 0, len(data)) + data
+            owner = data
         code = 0x8180 if name in self.table else 0x8183
         records = b"".join(
-            b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 0, 4 if kind == 1 else 16)
+            owner + struct.pack(">HHIH", kind, 1, 0, 4 if kind == 1 else 16)
             + socket.inet_pton(family, a) for a in wanted)
-        return (query[:2] + struct.pack(">HHHHH", code, 1, len(wanted), 0, 0)
-                + query[12:at + 5] + records)
+        return (query[:2] + struct.pack(">HHHHH", code, 1, len(aliases) + len(wanted), 0, 0)
+                + query[12:at + 5] + chain + records)
 
     def __enter__(self):
         return self

@@ -25,6 +25,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "descriptors.h"
 #include "jail/jail.h"
 #include "proc/launcher.h"
 #include "proc/wire.h"
@@ -46,18 +47,6 @@ struct fixture {
 struct asked {
     int control, output;
 };
-
-static inline int count_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
-}
 
 static inline struct asked ask_at(struct fixture *f, const char *cwd, const char *const *argv,
                                   int cwd_fd)

@@ -288,6 +288,60 @@ static void everything_is_gone_when_the_owner_is_killed(void **state)
     close(ready[0]);
 }
 
+/* A fork that lives on has a copy of the socket: the sandbox must end with its owner all the same.
+ */
+static void a_fork_of_the_owner_does_not_keep_it_alive(void **state)
+{
+    struct fixture *f = *state;
+    int fifo = open_fifo(f), ready[2], hold[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        close(fifo);
+        close(hold[1]);
+        if (pf_jail_open(&f->config, &f->jail, &f->err) < 0)
+            _exit(1);
+        ask(f, "sh -c 'echo on; exec setsid sleep 1000' > fifo & echo on > fifo; sleep 1000");
+        if (fork() == 0) { /* until the test says so, with copies of everything */
+            (void)!write(ready[1], "x", 1);
+            (void)!read(hold[0], &byte, 1);
+            _exit(0);
+        }
+        pause();
+        _exit(0);
+    }
+    close(hold[0]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    struct pollfd wait = { fifo, POLLIN, 0 };
+    assert_int_equal(poll(&wait, 1, 10000), 1);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(comes_to_hang_up(fifo));
+    close(fifo);
+    close(hold[1]);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 0); /* the fork is gone */
+    close(ready[0]);
+}
+
+static void a_fork_of_the_owner_does_not_end_it(void **state)
+{
+    struct fixture *f = *state;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        pf_jail_close(f->jail);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_run(f, "echo alive", 0);
+    assert_string_equal(f->output, "alive\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +359,8 @@ int main(void)
         IN_JAIL(a_supervisor_that_is_stopped_is_killed),
         WITH_CONFIG(everything_is_gone_when_the_jail_is_closed),
         WITH_CONFIG(everything_is_gone_when_the_owner_is_killed),
+        WITH_CONFIG(a_fork_of_the_owner_does_not_keep_it_alive),
+        IN_JAIL(a_fork_of_the_owner_does_not_end_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,14 +24,16 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "descriptors.h"
 #include "proc/launcher.h"
+#include "tempdir.h"
 
 struct fixture {
     struct pf_launcher *launcher;
     struct pf_run_request request;
     struct pinfold_execute_result result;
     struct pinfold_error err;
-    char dir[64];
+    char dir[128];
     int dir_fd;
     int descriptors;
 };
@@ -43,18 +45,6 @@ struct fixture {
     }
 #define IN_BOTH_MODES(test) \
     IN_MODE(test, "direct", PF_LAUNCH_DIRECT), IN_MODE(test, "by the helper", PF_LAUNCH_HELPER)
-
-static inline int count_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
-}
 
 /* valgrind makes a plain fork of a vfork, so that what a child writes does not reach us, and does
  * not survive an exec that fails late. */
@@ -88,8 +78,7 @@ static inline int set_up(void **state)
 
     assert_non_null(f);
     f->descriptors = count_descriptors();
-    strcpy(f->dir, "/tmp/pinfold-proc-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
+    assert_non_null(test_tempdir("pinfold-proc", f->dir, sizeof(f->dir)));
     f->dir_fd = open(f->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_true(f->dir_fd >= 0);
     assert_int_equal(pf_launcher_new(&f->launcher, &f->err), 0);

@@ -214,7 +214,7 @@ static void a_huge_argument_is_an_error_that_names_the_limits(void **state)
 static void vectors_are_looked_up_in_the_path_of_the_command(void **state)
 {
     struct fixture *f = *state;
-    char path[128];
+    char path[256];
     int fd = openat(f->dir_fd, "tool", O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
 
     assert_true(fd >= 0);

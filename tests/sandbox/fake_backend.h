@@ -42,6 +42,8 @@ struct fake {
     bool block;          /* execute waits until this is false */
     int executing;
     char last_dest[256], last_include[64], last_exclude[512], last_cwd[64];
+    pinfold_network_fn on_network;
+    void *on_network_ctx;
 };
 
 static inline int fake_fail(struct pinfold_error *err, int code, int sys_errno, const char *msg)
@@ -258,6 +260,14 @@ static inline const char *fake_root(void *state)
     return "/workspace";
 }
 
+static inline void fake_watch_network(void *state, pinfold_network_fn fn, void *ctx)
+{
+    struct fake *fake = state;
+
+    fake->on_network = fn;
+    fake->on_network_ctx = ctx;
+}
+
 static inline void fake_clear(struct fake *fake)
 {
     for (int i = 0; i < FAKE_FILES; i++) {
@@ -282,6 +292,7 @@ static const struct pinfold_backend_ops fake_ops = {
     .execute = fake_execute,
     .workspace_root = fake_root,
     .storage_key = fake_key,
+    .watch_network = fake_watch_network,
 };
 
 /* The state outlives the backend, so that a test can look at it afterwards: fake_clear() it. */

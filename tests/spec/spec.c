@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <linux/magic.h>
 #include <signal.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 static pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -144,13 +147,64 @@ void spec_check_refused(struct spec *s, enum pinfold_code code, int r, const cha
     }
 }
 
+static bool is_overlay(void)
+{
+    const char *name = getenv("PINFOLD_SPEC_BACKEND");
+
+    return name && strcmp(name, "overlay") == 0;
+}
+
+/* The descriptor through which the library, in this process, works on an overlay: the root of a
+ * file system of that type. -1: there is none, not yet or not any more. */
+static int overlay_root(void)
+{
+    struct dirent *entry;
+    DIR *dir = opendir("/proc/self/fd");
+    int found = -1;
+
+    assert_non_null(dir);
+    while (found < 0 && (entry = readdir(dir))) {
+        struct statfs fs;
+        char link[300], target[2] = "";
+        int fd = atoi(entry->d_name);
+        snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        if (fd > 2 && fstatfs(fd, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
+            readlink(link, target, sizeof(target)) == 1 && target[0] == '/')
+            found = fd;
+    }
+    closedir(dir);
+    return found;
+}
+
+/* With an overlay the directory "ws" has its layers, and what commands see is elsewhere. */
+static bool put_seen(struct spec *s, const char *path, char *slot, size_t size)
+{
+    const char *below = path + strlen("ws");
+    struct stat st;
+    int fd;
+
+    if (s->seed.mode != PINFOLD_SEED_OVERLAY || strncmp(path, "ws", 2) != 0 ||
+        (*below && *below != '/'))
+        return false;
+    fd = overlay_root();
+    if (fd >= 0) {
+        if (fstat(fd, &st) == 0)
+            s->overlay_dev = st.st_dev;
+        snprintf(slot, size, "/proc/self/fd/%d/.%s", fd, below);
+    } else {
+        snprintf(slot, size, "%s/ws/changes%s", s->dir, below);
+    }
+    return true;
+}
+
 const char *spec_at(struct spec *s, const char *path)
 {
     static char slots[8][1200];
     static unsigned next;
     char *slot = slots[next++ % 8];
 
-    snprintf(slot, sizeof(slots[0]), "%s/%s", s->dir, path);
+    if (!put_seen(s, path, slot, sizeof(slots[0])))
+        snprintf(slot, sizeof(slots[0]), "%s/%s", s->dir, path);
     return slot;
 }
 
@@ -266,6 +320,8 @@ static void make_isolated(struct spec *s, const struct pinfold_local_options *lo
     isolated.timeout_seconds = local->timeout_seconds;
     isolated.max_output_bytes = local->max_output_bytes;
     isolated.env = local->env;
+    if (is_overlay())
+        isolated.seed_mode = PINFOLD_SEED_OVERLAY;
     spec_ok(s, pinfold_isolated_backend_new(&isolated, &s->backend, &s->err));
 }
 
@@ -273,7 +329,7 @@ bool spec_is_isolated(void)
 {
     const char *name = getenv("PINFOLD_SPEC_BACKEND");
 
-    return name && strcmp(name, "isolated") == 0;
+    return is_overlay() || (name && strcmp(name, "isolated") == 0);
 }
 
 const char *spec_inside(struct spec *s, const char *path)
@@ -333,8 +389,16 @@ struct pinfold_sandbox_options spec_options(struct spec *s)
     };
 }
 
+/* A sandbox without a seed gets one that is empty, so that its workspace is an overlay too. */
 void spec_new(struct spec *s, const struct pinfold_sandbox_options *options)
 {
+    struct pinfold_sandbox_options seeded = *options;
+
+    if (is_overlay() && !options->seed_from) {
+        spec_dir(s, "blank");
+        seeded.seed_from = spec_at(s, "blank");
+        options = &seeded;
+    }
     pinfold_sandbox_free(s->sandbox);
     s->sandbox = NULL;
     spec_ok(s, pinfold_sandbox_new(options, &s->sandbox, &s->err));
@@ -495,7 +559,11 @@ static bool alive_inside(struct spec *s, pid_t pid)
 
     assert_non_null(proc);
     snprintf(number, sizeof(number), "\t%d\nNSpgid", (int)pid);
-    snprintf(workspace, sizeof(workspace), "%s/ws /workspace", strrchr(s->dir, '/'));
+    if (s->overlay_dev)
+        snprintf(workspace, sizeof(workspace), " %u:%u / /workspace", major(s->overlay_dev),
+                 minor(s->overlay_dev));
+    else
+        snprintf(workspace, sizeof(workspace), "%s/ws /workspace", strrchr(s->dir, '/'));
     while (!found && (entry = readdir(proc)))
         found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
                 proc_file_has(entry->d_name, "status", number, "NSpid") &&

@@ -47,6 +47,7 @@ struct spec {
     struct pinfold_error err;
     struct spec_event events[128];
     size_t event_count;
+    dev_t overlay_dev; /* of the last overlay that was seen; 0: none */
 };
 
 /* cmocka fixtures: *state is a struct spec. */
@@ -64,8 +65,9 @@ int spec_teardown(void **state);
 int spec_check_ok(struct spec *s, int r, const char *call, int line);
 void spec_check_refused(struct spec *s, enum pinfold_code code, int r, const char *call, int line);
 
-/* Whether the tests run on the isolated backend (PINFOLD_SPEC_BACKEND=isolated) instead of the
- * local one; and the name that commands know a path under "ws" by, valid until the next call. */
+/* Whether the tests run on the isolated backend (PINFOLD_SPEC_BACKEND=isolated, or =overlay: with
+ * overlay seeding) instead of the local one; and the name that commands know a path under "ws" by,
+ * valid until the next call. */
 bool spec_is_isolated(void);
 const char *spec_inside(struct spec *s, const char *path);
 /* The same with every link resolved. */

@@ -87,6 +87,41 @@ ssize_t __wrap_read(int fd, void *data, size_t len)
     return hit("read", fault_errno) ? -1 : __real_read(fd, data, len);
 }
 
+static size_t kernel_copies_left = SIZE_MAX;
+static ssize_t kernel_copies_end;
+
+void fault_limit_kernel_copies(size_t bytes, ssize_t result)
+{
+    kernel_copies_left = bytes;
+    kernel_copies_end = result;
+}
+
+ssize_t __real_copy_file_range(int src, off_t *from, int dst, off_t *to, size_t len,
+                               unsigned flags);
+ssize_t __wrap_copy_file_range(int src, off_t *from, int dst, off_t *to, size_t len,
+                               unsigned flags);
+ssize_t __wrap_copy_file_range(int src, off_t *from, int dst, off_t *to, size_t len, unsigned flags)
+{
+    enum { PIECE = 100 * 1000 };
+    ssize_t n;
+
+    if (read_hook)
+        read_hook(read_hook_ctx);
+    if (hit("copy_file_range", fault_errno))
+        return -1;
+    if (kernel_copies_left == SIZE_MAX)
+        return __real_copy_file_range(src, from, dst, to, len, flags);
+    if (kernel_copies_left == 0) {
+        errno = EXDEV;
+        return kernel_copies_end;
+    }
+    len = len > PIECE ? PIECE : len;
+    len = len > kernel_copies_left ? kernel_copies_left : len;
+    n = __real_copy_file_range(src, from, dst, to, len, flags);
+    kernel_copies_left -= n > 0 ? (size_t)n : 0;
+    return n;
+}
+
 static atomic_int write_errno;
 
 void fault_fail_writes(int sys_errno)

@@ -416,7 +416,7 @@ static void many_files_are_copied_by_several_threads(void **state)
     enum { DIRS = 40, FILES = 50, LARGE = 700000 };
     struct fixture f = prepare_seed(*state);
     char name[64], *large = malloc(LARGE + 1), back[16];
-    unsigned before;
+    int before;
     int fd;
 
     assert_non_null(large);
@@ -430,9 +430,9 @@ static void many_files_are_copied_by_several_threads(void **state)
             put(f.src, name, i ? name : large);
         }
     }
-    before = count_fds();
+    before = count_descriptors();
     run(&f);
-    assert_int_equal(count_fds(), before);
+    assert_int_equal(count_descriptors(), before);
     assert_int_equal(f.result.files, DIRS * FILES);
     assert_int_equal(f.result.errors.count, 0);
     for (int d = 0; d < DIRS; d++) {

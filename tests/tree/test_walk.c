@@ -105,7 +105,7 @@ static void three_thousand_levels_need_few_descriptors(void **state)
     struct tmp *tmp = *state;
     struct rlimit limit, low;
     struct counts counts;
-    unsigned before;
+    int before;
     int fd = sub(tmp->fd, ".");
 
     for (int i = 0; i < DEPTH; i++) {
@@ -119,7 +119,7 @@ static void three_thousand_levels_need_few_descriptors(void **state)
         fd = next;
     }
     close(fd);
-    before = count_fds();
+    before = count_descriptors();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     low = (struct rlimit){ 40, limit.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
@@ -130,7 +130,7 @@ static void three_thousand_levels_need_few_descriptors(void **state)
     assert_int_equal(counts.dirs_done, 2 * DEPTH);
     assert_int_equal(counts.errors, 0);
     assert_int_equal(counts.longest, DEPTH * sizeof(name) - 1);
-    assert_int_equal(count_fds(), before);
+    assert_int_equal(count_descriptors(), before);
 }
 
 static void a_hundred_thousand_entries_come_once_each(void **state)

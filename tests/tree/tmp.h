@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "descriptors.h"
 #include "tree/file.h"
 #include "tree/remove.h"
 
@@ -117,19 +118,6 @@ static inline int sub(int dir_fd, const char *name)
     if (fd < 0)
         fail_msg("%s: %s", name, strerror(errno));
     return fd;
-}
-
-/* How many descriptors this process has. */
-static inline unsigned count_fds(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
 }
 
 #endif
