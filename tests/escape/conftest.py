@@ -11,11 +11,10 @@ from typing import Any, Iterator
 
 import pytest
 
-from owners import IS_ROOT, OWNERS, copy_programs, credentials
+from owners import BUILD, IS_ROOT, OWNERS, copy_programs, credentials
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PINFOLD = Path(os.environ.get("PINFOLD", ROOT / "build/pinfold")).resolve()
+PINFOLD = BUILD / "pinfold"
 PYTHON = "/usr/bin/python3"
 
 
