@@ -24,6 +24,7 @@ import time
 
 sys.dont_write_bytecode = True
 import output  # noqa: E402
+import overlay  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -161,7 +162,12 @@ def commands(bench):
         yield Table(title, goal, times)
 
 
-SECTIONS = {"seed": ("Seeding a workspace", seed), "commands": ("Running commands", commands)}
+def overlays(bench):
+    yield from overlay.section(bench, file_system)
+
+
+SECTIONS = {"seed": ("Seeding a workspace", seed), "commands": ("Running commands", commands),
+            "overlay": ("Seeding by an overlay", overlays)}
 
 
 def file_system(path):

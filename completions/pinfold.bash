@@ -16,8 +16,9 @@ _pinfold_inner() {
     for ((i = 2; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --) echo $((i + 1)) && return ;;
-        --backend | --seed | --exclude | --include | --timeout | --max-output | --env | \
-            --workspace | --audit | --net | --ro | --rw | --memory | --processes)
+        --backend | --seed | --seed-mode | --exclude | --include | --timeout | --max-output | --env | \
+            --workspace | --audit | --net | --ro | --rw | --rootfs | --memory | --processes | \
+            --cpu-seconds | --cpus | --open-files | --file-size | --workspace-size | --tmp-size)
             # The value follows, after a "=" that bash splits off.
             [[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
             ((i++))
@@ -56,14 +57,16 @@ _pinfold() {
         previous=${COMP_WORDS[COMP_CWORD - 2]}
     fi
     case $previous in
-    --seed | --workspace | --ro | --rw) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+    --seed | --workspace | --ro | --rw | --rootfs) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --sync) [[ ${COMP_WORDS[COMP_CWORD - 1]} == = || ${COMP_WORDS[COMP_CWORD]} == = ]] &&
         mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --audit) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "local isolated" -- "$current") ;;
+    --seed-mode) mapfile -t COMPREPLY < <(compgen -W "copy overlay" -- "$current") ;;
     --net) mapfile -t COMPREPLY < <(compgen -W "none host allow=" -- "$current") ;;
     --env) mapfile -t COMPREPLY < <(compgen -v -S = -- "$current") ;;
-    --exclude | --include | --timeout | --max-output | --memory | --processes) ;;
+    --exclude | --include | --timeout | --max-output | --memory | --processes | --cpu-seconds | \
+        --cpus | --open-files | --file-size | --workspace-size | --tmp-size) ;;
     --) mapfile -t COMPREPLY < <(compgen -c -- "$current") ;;
     *)
         if [[ $current == -* ]]; then

@@ -41,6 +41,9 @@ struct pinfold_audit_event {
     int truncated; /* 0 or 1 */
     int timed_out; /* 0 or 1 */
     int64_t duration_ns;
+    int64_t cpu_ns; /* these three as in struct pinfold_execute_result */
+    int64_t peak_bytes;
+    const char *limit; /* pinfold_limit_name() of the limit that ended the command */
     const char *error; /* the exception's name when the operation failed */
     const char *error_message;
     /* Of the network: what a sandbox with an allow list asked for, and got or did not. Never what

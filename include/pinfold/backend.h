@@ -15,6 +15,7 @@
 
 #include <pinfold/cancel.h>
 #include <pinfold/error.h>
+#include <pinfold/limits.h>
 #include <pinfold/policy.h>
 #include <pinfold/result.h>
 
@@ -311,20 +312,6 @@ PINFOLD_API int pinfold_local_backend_new(const struct pinfold_local_options *op
                                           struct pinfold_backend **ret_backend,
                                           struct pinfold_error *err);
 
-/* What a sandbox on this machine may use. Zero is the default named, PINFOLD_UNLIMITED no limit.
- * Which mechanism holds each (cgroup or rlimit) is told by pinfold_isolated_probe(). */
-#define PINFOLD_UNLIMITED UINT64_MAX
-
-struct pinfold_limits {
-    uint64_t memory_bytes; /* of the whole sandbox, by cgroup; else of each process, by rlimit;
-                              0: 4 GiB */
-    uint64_t processes;    /* 0: 1,024 */
-    uint64_t cpu_seconds;  /* of each process, by rlimit; 0: no limit */
-    uint64_t open_files;   /* of each process; 0: 4,096, or the hard limit when that is lower */
-    uint64_t file_bytes;   /* of each file; 0: no limit */
-    uint64_t tmp_bytes;    /* of each tmpfs: /tmp, the home directory, /dev/shm; 0: 1 GiB */
-};
-
 enum pinfold_net {
     PINFOLD_NET_NONE = 0, /* a loopback of its own and nothing else */
     PINFOLD_NET_HOST,     /* the host's network */
@@ -411,6 +398,9 @@ struct pinfold_probe_answer {
 struct pinfold_isolated_probe {
     bool possible; /* everything that is needed works */
     struct pinfold_probe_answer answers[PINFOLD_PROBE_COUNT];
+    /* What holds each limit, indexed by enum pinfold_limit: as a sandbox has them by default, and
+     * what would hold those that are off by default. */
+    enum pinfold_holder holders[PINFOLD_LIMIT_COUNT];
 };
 
 /**

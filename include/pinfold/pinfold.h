@@ -7,6 +7,7 @@
 #include <pinfold/backend.h>
 #include <pinfold/cancel.h>
 #include <pinfold/error.h>
+#include <pinfold/limits.h>
 #include <pinfold/log.h>
 #include <pinfold/manager.h>
 #include <pinfold/policy.h>

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <pinfold/error.h>
+#include <pinfold/limits.h>
 
 PINFOLD_BEGIN_DECLS
 
@@ -50,6 +51,25 @@ struct pinfold_execute_result {
     int64_t duration_ns;         /* from spawn to the return of the call, CLOCK_MONOTONIC */
     unsigned background;         /* processes of this command that still run */
     struct pinfold_spool *spool; /* whole output, when asked for; owned by the result */
+
+    /* What the command used. Processes count once they have ended and were waited for: all but
+     * those in background, and but those whose parent left them to the kernel (it ignored
+     * SIGCHLD). */
+    int64_t cpu_ns;      /* user and system time of the command and all that it started */
+    uint64_t peak_bytes; /* most memory that one process had resident, shared pages included; that
+                            of the supervisor it was forked from, about 1 MiB, counts as its own */
+    uint64_t sandbox_peak_bytes; /* most that the whole sandbox had at one time since its start,
+                                    files in memory and caches included; 0 where no control group
+                                    counts */
+
+    /* Limits. Some leave no trace and cannot be told: a process that ran into the limit of open
+     * files or of a tmpfs only saw EMFILE or ENOSPC. */
+    enum pinfold_limit limit; /* that ended the command or made it fail; NONE: no limit did, or it
+                                 cannot be told. Memory held by rlimit is a guess: it failed, and
+                                 one process had come to three quarters of it */
+    unsigned limits_hit;      /* 1 << each limit that stopped something in the sandbox since the end
+                                 of the command before this one, background processes included */
+    enum pinfold_holder holders[PINFOLD_LIMIT_COUNT]; /* what held each limit */
 };
 
 /* FileInfo */

@@ -18,8 +18,8 @@ struct pinfold_sandbox_options {
     struct pinfold_backend *backend; /* required: an instance or a template; a reference is taken */
     double ttl_seconds;              /* required: > 0, or PINFOLD_TTL_NONE is refused */
     struct pinfold_manager *manager; /* NULL: one of its own with this ttl */
-    const char *seed_from;           /* host directory copied in by start; "~/" is expanded, a
-                                        relative path is resolved now */
+    const char *seed_from; /* host directory copied in (or shown) by start; "~/" is expanded, a
+                              relative path is resolved now */
     const char *const *seed_exclude; /* NULL-terminated; added to the default excludes */
     const struct pinfold_sync_policy *sync_policy; /* NULL: pinfold_default_sync_policy() */
     const char *sync_dest;                         /* where flush writes; NULL: seed_from */

@@ -13,6 +13,8 @@
 
 #include "backend/directory.h"
 #include "backend/layers.h"
+#include "backend/quota.h"
+#include "backend/verdict.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -22,6 +24,7 @@
 #include "proc/env.h"
 #include "tree/beneath.h"
 #include "tree/place.h"
+#include "tree/usage.h"
 
 struct isolated {
     struct pf_directory dir; /* first: the operations of directory.h take it for the state */
@@ -38,6 +41,8 @@ struct isolated {
     pthread_mutex_t opening; /* guards jail, which with an overlay is opened when first needed */
     struct pf_jail *jail;
     struct pf_egress *egress; /* the way out, with PINFOLD_NET_ALLOW */
+    struct pf_quota quota;
+    struct pf_verdict verdict;
     pinfold_network_fn on_network;
     void *on_network_ctx;
 };
@@ -152,6 +157,9 @@ static int start_launcher(struct isolated *isolated, struct pinfold_error *err)
 
     if (r < 0)
         return r;
+    pf_verdict_init(&isolated->verdict, isolated->jail, &isolated->limits);
+    pf_quota_hold(&isolated->quota, isolated->verdict.holders);
+    isolated->quota.launcher = launcher;
     pthread_mutex_lock(&dir->lock);
     dir->launcher = launcher;
     stopped = dir->stopped;
@@ -204,6 +212,7 @@ static int isolated_close(void *state, struct pinfold_error *err)
 {
     struct isolated *isolated = state;
 
+    pf_quota_done(&isolated->quota);
     pf_directory_close(&isolated->dir);
     pf_egress_stop(TAKE(isolated->egress));
     pf_jail_close(TAKE(isolated->jail));
@@ -225,6 +234,9 @@ static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pi
         r = make_root(isolated, err);
     if (r == 0)
         r = pf_directory_open(&isolated->dir, err);
+    if (r == 0)
+        r = pf_quota_init(&isolated->quota, isolated->dir.root->fd,
+                          isolated->limits.workspace_bytes, err);
     if (r == 0 && isolated->seed_mode == PINFOLD_SEED_COPY)
         r = open_jail(isolated, NULL, err);
     if (r < 0)
@@ -242,6 +254,7 @@ static void isolated_free(void *state)
 {
     struct isolated *isolated = state;
 
+    pf_quota_done(&isolated->quota);
     pf_egress_stop(isolated->egress);
     pf_jail_close(isolated->jail);
     pf_layers_done(&isolated->layers, false);
@@ -367,6 +380,28 @@ static int isolated_sync(void *state, const struct pinfold_sync_request *request
 
 /* ---- commands ---- */
 
+/* A result that says what the limits had to do with it. */
+static int run_limited(struct isolated *isolated, struct pf_run_request *request,
+                       struct pinfold_execute_result *ret, struct pinfold_error *err)
+{
+    int r = pf_quota_admit(&isolated->quota, 0, err), noted;
+    enum pinfold_limit stopped;
+    uint64_t kills;
+
+    if (r < 0)
+        return pf_wrap(err, r, "run a command");
+    kills = pf_verdict_begin(&isolated->verdict);
+    pf_quota_attach(&isolated->quota, request);
+    r = pf_run(isolated->dir.launcher, request, ret, err);
+    stopped = pf_quota_detach(&isolated->quota, request, ret->background > 0);
+    if (r < 0 && r != -PINFOLD_ECANCELLED)
+        return r;
+    noted = pf_verdict_end(&isolated->verdict, kills, stopped, ret, r < 0 ? NULL : err);
+    if (noted < 0 && r == 0)
+        pinfold_execute_result_done(ret);
+    return r < 0 ? r : noted;
+}
+
 static int isolated_execute(void *state, const struct pinfold_execute_options *options,
                             struct pinfold_execute_result *ret_result,
                             struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -408,7 +443,51 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
     if (r < 0)
         return r;
     request.cwd_path = pwd + strlen("PWD=");
-    return pf_run(isolated->dir.launcher, &request, ret_result, err);
+    return run_limited(isolated, &request, ret_result, err);
+}
+
+/* ---- what adds to the workspace from outside ---- */
+
+static int isolated_write_file(void *state, const char *path, const void *data, size_t len,
+                               bool exclusive, struct pinfold_cancel *cancel,
+                               struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    int r = pf_quota_admit(&isolated->quota, len + PF_USAGE_PER_ENTRY, err);
+
+    return r < 0 ? pf_wrap(err, r, "write %s", PF_QUOTE(path))
+                 : pf_directory_write_file(state, path, data, len, exclusive, cancel, err);
+}
+
+static int isolated_upload_files(void *state, const struct pinfold_upload *files, size_t count,
+                                 bool overwrite, struct pinfold_transfer_results *ret_results,
+                                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    uint64_t bytes = 0;
+    int r;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += files[i].len + PF_USAGE_PER_ENTRY;
+    r = pf_quota_admit(&isolated->quota, bytes, err);
+    return r < 0 ? pf_wrap(err, r, "upload files")
+                 : pf_directory_upload_files(state, files, count, overwrite, ret_results, cancel,
+                                             err);
+}
+
+static int isolated_seed_workspace(void *state, const struct pinfold_seed_request *request,
+                                   struct pinfold_seed_result *ret_result,
+                                   struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct isolated *isolated = state;
+    int r = isolated_seed(state, request, ret_result, cancel, err);
+
+    if (r < 0 || request->plan)
+        return r;
+    r = pf_quota_seeded(&isolated->quota, err);
+    if (r < 0)
+        pinfold_seed_result_done(ret_result);
+    return r < 0 ? pf_wrap(err, r, "seed") : 0;
 }
 
 static const struct pinfold_backend_ops isolated_ops = {
@@ -418,13 +497,13 @@ static const struct pinfold_backend_ops isolated_ops = {
     .close = isolated_close,
     .stop_commands = pf_directory_stop_commands,
     .read_file = pf_directory_read_file,
-    .write_file = pf_directory_write_file,
+    .write_file = isolated_write_file,
     .list_dir = pf_directory_list_dir,
     .remove_file = pf_directory_remove_file,
     .move_file = pf_directory_move_file,
-    .seed_workspace = isolated_seed,
+    .seed_workspace = isolated_seed_workspace,
     .sync_artifacts = isolated_sync,
-    .upload_files = pf_directory_upload_files,
+    .upload_files = isolated_upload_files,
     .download_files = pf_directory_download_files,
     .execute = isolated_execute,
     .workspace_root = isolated_workspace_root,

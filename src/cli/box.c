@@ -23,12 +23,12 @@ static int make_isolated(struct pf_box *box, const struct pf_options *options,
     isolated.env = options->env;
     isolated.ro = options->ro;
     isolated.rw = options->rw;
+    isolated.rootfs = options->rootfs;
     isolated.net = options->net_allow[0] ? PINFOLD_NET_ALLOW
                    : options->host_net   ? PINFOLD_NET_HOST
                                          : PINFOLD_NET_NONE;
     isolated.net_allow = options->net_allow;
-    isolated.limits.memory_bytes = options->memory_bytes;
-    isolated.limits.processes = options->processes;
+    isolated.limits = options->limits;
     if (options->overlay && options->seed)
         isolated.seed_mode = PINFOLD_SEED_OVERLAY;
     return pinfold_isolated_backend_new(&isolated, &box->backend, err);

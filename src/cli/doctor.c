@@ -28,6 +28,19 @@ static void show(const struct pinfold_isolated_probe *probe)
                  : "\nCommands cannot be isolated here: 'pinfold run --backend isolated' refuses.");
 }
 
+/* What holds the limits of a sandbox: one line for each holder would hide which are missing. */
+static void show_limits(const struct pinfold_isolated_probe *probe)
+{
+    puts("\nlimits are held by:");
+    for (int i = PINFOLD_LIMIT_NONE + 1; i < PINFOLD_LIMIT_COUNT; i++)
+        printf("  %-10s %s%s\n", pinfold_limit_name((enum pinfold_limit)i),
+               probe->holders[i] ? pinfold_holder_name(probe->holders[i]) : "nothing",
+               i == PINFOLD_LIMIT_CPU_SHARE && !probe->holders[i] ? ": --cpus is refused" : "");
+    if (probe->holders[PINFOLD_LIMIT_MEMORY] == PINFOLD_HOLDER_RLIMIT)
+        puts("Memory is limited for each process, not for all together; what would count all is\n"
+             "control groups: see above how to get them.");
+}
+
 void pf_doctor_complain(void)
 {
     struct pinfold_isolated_probe probe;
@@ -56,6 +69,8 @@ static int run_doctor(const struct pf_command *command, int argc, char **argv)
     } else {
         status = pinfold_isolated_probe(&probe) ? 0 : 1;
         show(&probe);
+        if (probe.possible)
+            show_limits(&probe);
     }
     pf_options_done(&options);
     return status;

@@ -44,6 +44,31 @@ static json_t *complete(json_t *object, int failures)
     return NULL;
 }
 
+static json_t *limits_hit(unsigned hit)
+{
+    json_t *array = json_array();
+    int bad = 0;
+
+    for (int i = 0; i < PINFOLD_LIMIT_COUNT; i++)
+        if (hit & 1U << i)
+            bad |= json_array_append_new(array,
+                                         json_string(pinfold_limit_name((enum pinfold_limit)i)));
+    return complete(array, bad);
+}
+
+/* The limits that are in force, and what holds each. */
+static json_t *holders(const enum pinfold_holder *holders)
+{
+    json_t *object = json_object();
+    int bad = 0;
+
+    for (int i = 0; i < PINFOLD_LIMIT_COUNT; i++)
+        if (holders[i] != PINFOLD_HOLDER_NONE)
+            bad |= pf_json_set(object, pinfold_limit_name((enum pinfold_limit)i),
+                               json_string(pinfold_holder_name(holders[i])));
+    return complete(object, bad);
+}
+
 json_t *pf_json_execute(const struct pinfold_execute_result *result)
 {
     json_t *object = json_object();
@@ -62,6 +87,17 @@ json_t *pf_json_execute(const struct pinfold_execute_result *result)
     bad |= pf_json_set(object, "stdout_bytes", json_integer((json_int_t)result->stdout_bytes));
     bad |= pf_json_set(object, "stderr_bytes", json_integer((json_int_t)result->stderr_bytes));
     bad |= pf_json_set(object, "background_processes", json_integer(result->background));
+    bad |= pf_json_set(object, "cpu_seconds", json_real((double)result->cpu_ns / 1e9));
+    bad |= pf_json_set(object, "peak_bytes", json_integer((json_int_t)result->peak_bytes));
+    bad |= pf_json_set(object, "sandbox_peak_bytes",
+                       result->sandbox_peak_bytes
+                               ? json_integer((json_int_t)result->sandbox_peak_bytes)
+                               : json_null());
+    bad |= pf_json_set(object, "limit",
+                       result->limit ? json_string(pinfold_limit_name(result->limit))
+                                     : json_null());
+    bad |= pf_json_set(object, "limits_hit", limits_hit(result->limits_hit));
+    bad |= pf_json_set(object, "limits_held_by", holders(result->holders));
     return complete(object, bad);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/numbers.h"
 #include "cli/say.h"
 
 /* Take a value in. Returns NULL, or what is wrong with it. */
@@ -107,64 +108,63 @@ static const char *apply_no_inherit_env(struct pf_options *options, const char *
 
 static const char *apply_timeout(struct pf_options *options, const char *value)
 {
-    static const char wrong[] = "not a number of seconds greater than 0, such as 2 or 0.5";
-    char *end;
+    const char *wrong = pf_take_decimal(&options->timeout_seconds, 1e9, value);
 
-    /* Digits and a point: strtod() alone would also take "nan", "inf" and "0x1p3". */
-    if (!*value || value[strspn(value, "0123456789.")])
-        return wrong;
-    options->timeout_seconds = strtod(value, &end);
-    if (*end || !(options->timeout_seconds > 0))
-        return wrong;
-    return options->timeout_seconds > 1e9 ? "longer than 1000000000 seconds" : NULL;
-}
-
-/* A number of bytes, with a suffix that is a power of 1024. */
-static const char *take_bytes(size_t *slot, const char *value)
-{
-    static const char wrong[] = "not a number of bytes greater than 0, such as 100000, 64K or 1M";
-    static const char suffixes[] = "KMG";
-    unsigned long long bytes;
-    const char *suffix;
-    char *end;
-
-    if (*value < '0' || *value > '9')
-        return wrong;
-    errno = 0;
-    bytes = strtoull(value, &end, 10);
-    if (errno)
-        return "too large";
-    if (*end) {
-        suffix = strchr(suffixes, *end);
-        if (!suffix || end[1])
-            return wrong;
-        if (__builtin_mul_overflow(bytes, 1ULL << 10 * (suffix - suffixes + 1), &bytes))
-            return "too large";
-    }
-    if (!bytes)
-        return wrong;
-    *slot = bytes;
-    return NULL;
+    return wrong ? "not a number of seconds greater than 0, such as 2 or 0.5, up to 1000000000"
+                 : NULL;
 }
 
 static const char *apply_max_output(struct pf_options *options, const char *value)
 {
-    return take_bytes(&options->max_output_bytes, value);
+    return pf_take_bytes(&options->max_output_bytes, value);
 }
 
 static const char *apply_memory(struct pf_options *options, const char *value)
 {
-    return take_bytes(&options->memory_bytes, value);
+    return pf_take_byte_limit(&options->limits.memory_bytes, value);
 }
 
 static const char *apply_processes(struct pf_options *options, const char *value)
 {
-    char *end;
+    return pf_take_limit(&options->limits.processes, value);
+}
 
-    if (*value < '0' || *value > '9')
-        return "not a number greater than 0";
-    options->processes = strtoul(value, &end, 10);
-    return *end || !options->processes ? "not a number greater than 0" : NULL;
+static const char *apply_cpu_seconds(struct pf_options *options, const char *value)
+{
+    return pf_take_limit(&options->limits.cpu_seconds, value);
+}
+
+static const char *apply_cpus(struct pf_options *options, const char *value)
+{
+    return pf_take_decimal(&options->limits.cpus, 100000, value);
+}
+
+static const char *apply_open_files(struct pf_options *options, const char *value)
+{
+    return pf_take_limit(&options->limits.open_files, value);
+}
+
+static const char *apply_file_size(struct pf_options *options, const char *value)
+{
+    return pf_take_byte_limit(&options->limits.file_bytes, value);
+}
+
+static const char *apply_tmp_size(struct pf_options *options, const char *value)
+{
+    return pf_take_byte_limit(&options->limits.tmp_bytes, value);
+}
+
+static const char *apply_workspace_size(struct pf_options *options, const char *value)
+{
+    return pf_take_byte_limit(&options->limits.workspace_bytes, value);
+}
+
+static const char *apply_rootfs(struct pf_options *options, const char *value)
+{
+    if (*value != '/')
+        return "not an absolute path";
+    options->rootfs = value;
+    return NULL;
 }
 
 static const char *apply_net(struct pf_options *options, const char *value)
@@ -218,14 +218,31 @@ static const struct flag flags[] = {
     { "backend", "NAME", "local: the host itself, without isolation (default); or isolated",
       PF_FOR_RUN, 0, apply_backend },
     { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT],...; repeatable",
-      PF_FOR_RUN, 0, apply_net },
-    { "ro", "DIR", "isolated: show a directory of the host, read-only; repeatable", PF_FOR_RUN, 0,
-      apply_ro },
-    { "rw", "DIR", "isolated: show a directory of the host, writable; repeatable", PF_FOR_RUN, 0,
-      apply_rw },
-    { "memory", "BYTES", "isolated: limit of each process; K, M and G are powers of 1024",
-      PF_FOR_RUN, 0, apply_memory },
-    { "processes", "N", "isolated: limit of processes", PF_FOR_RUN, 0, apply_processes },
+      PF_FOR_ISOLATED, 0, apply_net },
+    { "ro", "DIR", "isolated: show a directory of the host, read-only; repeatable", PF_FOR_ISOLATED,
+      0, apply_ro },
+    { "rw", "DIR", "isolated: show a directory of the host, writable; repeatable", PF_FOR_ISOLATED,
+      0, apply_rw },
+    { "rootfs", "DIR", "isolated: use DIR as the system instead of the host's, read-only",
+      PF_FOR_ISOLATED, 0, apply_rootfs },
+    { "memory", "BYTES",
+      "isolated: of the sandbox, without control groups of a process (default 4G)", PF_FOR_ISOLATED,
+      0, apply_memory },
+    { "processes", "N", "isolated: processes and threads (default 1024)", PF_FOR_ISOLATED, 0,
+      apply_processes },
+    { "cpu-seconds", "N", "isolated: processor time of each process (default unlimited)",
+      PF_FOR_ISOLATED, 0, apply_cpu_seconds },
+    { "cpus", "N", "isolated: processors' worth of time, such as 1.5; needs control groups",
+      PF_FOR_ISOLATED, 0, apply_cpus },
+    { "open-files", "N", "isolated: open files of each process (default 4096)", PF_FOR_ISOLATED, 0,
+      apply_open_files },
+    { "file-size", "BYTES", "isolated: of each file (default unlimited)", PF_FOR_ISOLATED, 0,
+      apply_file_size },
+    { "workspace-size", "BYTES", "isolated: what the workspace may hold (default: see below)",
+      PF_FOR_ISOLATED, 0, apply_workspace_size },
+    { "tmp-size", "BYTES",
+      "isolated: of each of /tmp, /dev/shm and the home directory (default 1G)", PF_FOR_ISOLATED, 0,
+      apply_tmp_size },
     { "seed", "DIR", "copy DIR into the workspace first", PF_FOR_RUN | PF_FOR_PLAN, 0, apply_seed },
     { "seed-mode", "MODE", "copy (default); overlay, isolated: show the seed below the changes",
       PF_FOR_RUN, 0, apply_seed_mode },
@@ -358,6 +375,8 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
         *ret_status = pf_command_show(command);
         return false;
     }
+    if (flag->commands & PF_ISOLATED_ALONE && !options->isolated_alone)
+        options->isolated_alone = flag->name;
     wrong = flag->apply(options, optarg);
     if (wrong) {
         *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name, optarg, wrong);

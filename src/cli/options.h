@@ -6,13 +6,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <pinfold/limits.h>
+
 #include "cli/command.h"
 
 /* Who takes an option. */
 enum {
     PF_FOR_RUN = 1,
     PF_FOR_PLAN = 2,
-    PF_FOR_OTHERS = 4, /* --help alone */
+    PF_FOR_OTHERS = 4,     /* --help alone */
+    PF_ISOLATED_ALONE = 8, /* means nothing to other backends, which refuse it */
+    PF_FOR_ISOLATED = PF_FOR_RUN | PF_ISOLATED_ALONE,
 };
 
 /* What was asked for. Strings point into argv. */
@@ -22,15 +26,16 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
-    bool takes_extras;   /* something of extras.h */
-    bool isolated;       /* --backend isolated */
-    bool overlay;        /* --seed-mode overlay */
-    bool host_net;       /* --net host */
-    size_t memory_bytes; /* the limits; 0: not given */
-    size_t processes;
-    double timeout_seconds;  /* 0: not given */
-    size_t max_output_bytes; /* 0: not given */
-    const char **exclude;    /* the lists are NULL-terminated, never NULL, and one allocation */
+    bool takes_extras;          /* something of extras.h */
+    bool isolated;              /* --backend isolated */
+    const char *isolated_alone; /* an option given that only this backend has */
+    bool overlay;               /* --seed-mode overlay */
+    bool host_net;              /* --net host */
+    const char *rootfs;
+    struct pinfold_limits limits; /* 0: not given */
+    double timeout_seconds;       /* 0: not given */
+    uint64_t max_output_bytes;    /* 0: not given */
+    const char **exclude; /* the lists are NULL-terminated, never NULL, and one allocation */
     const char **include;
     const char **env;
     const char **ro, **rw;

@@ -93,6 +93,31 @@ static int stopped(struct run *run)
     return PF_EXIT_FAILED;
 }
 
+/* What ended the command, and what lets it go on. A timeout is told above. */
+static void note_limit(const struct pinfold_execute_result *result)
+{
+    static const struct {
+        const char *what, *remedy;
+    } notes[PINFOLD_LIMIT_COUNT] = {
+        [PINFOLD_LIMIT_MEMORY] = { "it ran out of memory", "--memory" },
+        [PINFOLD_LIMIT_PROCESSES] = { "it could not start more processes", "--processes" },
+        [PINFOLD_LIMIT_CPU_TIME] = { "it used up its processor time", "--cpu-seconds" },
+        [PINFOLD_LIMIT_FILE_SIZE] = { "a file became too large", "--file-size" },
+        [PINFOLD_LIMIT_WORKSPACE] = { "the workspace became too large", "--workspace-size" },
+        [PINFOLD_LIMIT_DISK] = { "the disk of the workspace is nearly full", "--workspace-size" },
+    };
+
+    for (int i = 0; i < PINFOLD_LIMIT_COUNT; i++) {
+        if (!notes[i].what || !(result->limits_hit & 1U << i))
+            continue;
+        if (result->limit == (enum pinfold_limit)i)
+            pf_note("the command failed: %s; %s gives it more", notes[i].what, notes[i].remedy);
+        else
+            pf_note("something in the sandbox was stopped: %s; %s gives it more", notes[i].what,
+                    notes[i].remedy);
+    }
+}
+
 static void note_result(const struct run *run)
 {
     /* Nothing was run, and nothing streamed: the library says why in place of the command. */
@@ -100,6 +125,7 @@ static void note_result(const struct run *run)
         pf_put(STDERR_FILENO, run->result.stderr_text, run->result.stderr_len);
     if (run->result.timed_out)
         pf_note("the command ran out of time and was stopped; --timeout gives it more");
+    note_limit(&run->result);
     if (run->out.cut || run->result.truncated)
         pf_note("the output was cut; --max-output lets more of it through");
     if (run->result.background)
@@ -250,6 +276,9 @@ static int run_command(const struct pf_command *command, int argc, char **argv)
         return status;
     if (!run.options.command[0])
         status = pf_usage_error(command, "no command to run");
+    else if (run.options.isolated_alone && !run.options.isolated)
+        status = pf_usage_error(command, "--%s needs --backend isolated",
+                                run.options.isolated_alone);
     else if (run.options.overlay && !run.options.isolated)
         status = pf_usage_error(command, "--seed-mode overlay needs --backend isolated");
     else if (run.options.overlay && !run.options.seed)
@@ -288,7 +317,15 @@ const struct pf_command pf_command_run = {
             "\n"
             "The local backend does not isolate: the command can do whatever you can do. The\n"
             "isolated one contains it: a system that is read-only, the workspace at /workspace,\n"
-            "no network unless --net opens one, and nothing else of this machine.",
+            "no network unless --net opens one, and nothing else of this machine.\n"
+            "\n"
+            "Bytes may end in K, M or G, powers of 1024; limits may be 'unlimited'. What no "
+            "control\n"
+            "group can hold is held for each process, or looked after: 'pinfold doctor' says "
+            "which.\n"
+            "The workspace is a directory of the host, looked at several times a second: commands\n"
+            "are killed when it holds more than --workspace-size, and without that when its disk\n"
+            "has less than 1G, or a twentieth, or half of what was free at the start.",
     .bit = PF_FOR_RUN,
     .run = run_command,
 };

@@ -15,28 +15,38 @@
 #include "base/cleanup.h"
 #include "base/random.h"
 
-#define ROOT "/sys/fs/cgroup"
 #define PREFIX "pinfold-"
+#define CPU_PERIOD_US 100000
 
-/* One small write; these files take a value whole or not at all. */
-static bool put(const char *dir, const char *file, const char *value)
+static const struct pf_cgroup_place machine = { "/sys/fs/cgroup", "/proc/self/cgroup", 0 };
+
+static int open_in(const char *dir, const char *file, int flags)
 {
     char path[PATH_MAX];
 
     if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path))
-        return false;
-    _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+        return -1;
+    return open(path, flags | O_CLOEXEC, 0600);
+}
+
+/* One small write; these files take a value whole or not at all. */
+static bool put(const struct pf_cgroup_place *place, const char *dir, const char *file,
+                const char *value)
+{
+    _cleanup_close_ int fd = open_in(dir, file, O_WRONLY | place->create);
+
     return fd >= 0 && write(fd, value, strlen(value)) == (ssize_t)strlen(value);
 }
 
-static bool put_number(const char *dir, const char *file, uint64_t number)
+static bool put_number(const struct pf_cgroup_place *place, const char *dir, const char *file,
+                       uint64_t number)
 {
     char text[32];
 
     if (number == PINFOLD_UNLIMITED)
         return true;
     snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-    return put(dir, file, text);
+    return put(place, dir, file, text);
 }
 
 /* Groups that an owner left because it was killed. One that is in use cannot be removed. */
@@ -58,25 +68,49 @@ static void sweep(const char *parent)
         closedir(dir);
 }
 
-/* Where this process is in the hierarchy of a controller, "" being version 2. */
-static bool own_group(const char *controller, char *ret_path, size_t size)
+/* Whether a controller is in a list such as "cpu,cpuacct", that ends at end. */
+static bool has_controller(const char *list, const char *end, const char *controller)
 {
-    char line[PATH_MAX];
-    bool found = false;
-    FILE *file = fopen("/proc/self/cgroup", "re");
+    size_t len = strlen(controller);
 
-    while (file && !found && fgets(line, sizeof(line), file)) {
-        char *name = strchr(line, ':'), *path = name ? strchr(name + 1, ':') : NULL;
-        if (!path)
-            continue;
-        *path++ = '\0';
-        path[strcspn(path, "\n")] = '\0';
-        found = strcmp(name + 1, controller) == 0 &&
-                snprintf(ret_path, size, "%s%s%s", ROOT "/", controller, path) < (int)size;
+    while (true) {
+        const char *comma = memchr(list, ',', (size_t)(end - list));
+        const char *stop = comma ? comma : end;
+        if ((size_t)(stop - list) == len && memcmp(list, controller, len) == 0)
+            return true;
+        if (!comma)
+            return false;
+        list = comma + 1;
     }
-    if (file)
-        fclose(file);
-    return found;
+}
+
+/* What a process knows of its groups, read once. */
+struct self {
+    const struct pf_cgroup_place *place;
+    char text[8192]; /* as /proc/self/cgroup: lines "number:controllers:path" */
+};
+
+static void read_self(const struct pf_cgroup_place *place, struct self *self)
+{
+    _cleanup_close_ int fd = open(place->self, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, self->text, sizeof(self->text) - 1);
+
+    self->place = place;
+    self->text[len < 0 ? 0 : len] = '\0';
+}
+
+/* Where this process is in the hierarchy of a controller, "" being version 2. */
+static bool own_group(const struct self *self, const char *controller, char *ret_path, size_t size)
+{
+    for (const char *line = self->text; *line;) {
+        const char *end = strchrnul(line, '\n'), *list = strchr(line, ':'), *path;
+        path = list && list < end ? strchr(list + 1, ':') : NULL;
+        if (path && path < end && has_controller(list + 1, path, controller))
+            return snprintf(ret_path, size, "%s/%s%.*s", self->place->root, controller,
+                            (int)(end - path - 1), path + 1) < (int)size;
+        line = *end ? end + 1 : end;
+    }
+    return false;
 }
 
 static char *make(const char *parent)
@@ -94,68 +128,171 @@ static char *make(const char *parent)
     return path;
 }
 
-static bool enter(const char *dir, pid_t pid)
+static char *make_old(const struct self *self, const char *controller)
 {
-    return put_number(dir, "cgroup.procs", (uint64_t)pid);
+    char parent[PATH_MAX];
+
+    return own_group(self, controller, parent, sizeof(parent)) ? make(parent) : NULL;
 }
 
-/* One controller of version 1. */
-static char *join_old(const char *controller, const char *file, uint64_t limit, pid_t pid)
+/* Keep a group that limits, and remove one that does not. */
+static bool keep(struct pf_cgroup *cgroup, char *dir, bool limits)
 {
-    char parent[PATH_MAX], *dir;
+    size_t i = 0;
 
-    if (!own_group(controller, parent, sizeof(parent)) || !(dir = make(parent)))
-        return NULL;
-    if (put_number(dir, file, limit) && enter(dir, pid))
-        return dir;
-    rmdir(dir);
-    free(dir);
-    return NULL;
+    if (!limits && dir)
+        rmdir(dir);
+    if (!limits) {
+        free(dir);
+        return false;
+    }
+    while (cgroup->dirs[i])
+        i++;
+    cgroup->dirs[i] = dir;
+    return true;
+}
+
+static uint64_t quota_us(double cpus)
+{
+    double quota = cpus * CPU_PERIOD_US;
+
+    return quota < 1000 ? 1000 : (uint64_t)quota; /* the least that the kernel takes */
+}
+
+/* Version 1: each controller has a hierarchy of its own. */
+static void make_old_groups(const struct self *self, const struct pinfold_limits *limits,
+                            struct pf_cgroup *cgroup)
+{
+    const struct pf_cgroup_place *place = self->place;
+    char *dir = make_old(self, "pids");
+
+    cgroup->limits_processes =
+            keep(cgroup, dir, dir && put_number(place, dir, "pids.max", limits->processes));
+    dir = make_old(self, "memory");
+    cgroup->limits_memory =
+            keep(cgroup, dir,
+                 dir && put_number(place, dir, "memory.limit_in_bytes", limits->memory_bytes));
+    if (cgroup->limits_memory) {
+        /* Only where swap is counted. Else the limit is of what is not swapped out. */
+        put_number(place, dir, "memory.memsw.limit_in_bytes", limits->memory_bytes);
+        cgroup->memory_events = open_in(dir, "memory.oom_control", O_RDONLY);
+        cgroup->memory_peak = open_in(dir, "memory.max_usage_in_bytes", O_RDONLY);
+    }
+    if (limits->cpus > 0) {
+        dir = make_old(self, "cpu");
+        cgroup->limits_cpu =
+                keep(cgroup, dir,
+                     dir && put_number(place, dir, "cpu.cfs_period_us", CPU_PERIOD_US) &&
+                             put_number(place, dir, "cpu.cfs_quota_us", quota_us(limits->cpus)));
+    }
+    if (cgroup->limits_processes || cgroup->limits_memory || cgroup->limits_cpu)
+        cgroup->holder = PINFOLD_HOLDER_CGROUP1;
 }
 
 /* Version 2: the groups of our parent are siblings of our own, which has us in it and so cannot
- * have children with controllers. */
-static char *join_new(struct pf_cgroup *cgroup, uint64_t memory, uint64_t processes, pid_t pid)
+ * have children with controllers. A controller is there when its file is. */
+static void make_new_group(const struct self *self, const struct pinfold_limits *limits,
+                           struct pf_cgroup *cgroup)
 {
-    char parent[PATH_MAX], *slash, *dir;
+    const struct pf_cgroup_place *place = self->place;
+    char parent[PATH_MAX], text[64], *slash, *dir;
 
-    if (access(ROOT "/cgroup.controllers", F_OK) < 0 || !own_group("", parent, sizeof(parent)))
-        return NULL;
+    snprintf(parent, sizeof(parent), "%s/cgroup.controllers", place->root);
+    if (access(parent, F_OK) < 0 || !own_group(self, "", parent, sizeof(parent)))
+        return;
     slash = strrchr(parent, '/');
-    if (strlen(parent) > strlen(ROOT "/") && slash)
-        *slash = '\0';
+    *slash = '\0';
     dir = make(parent);
     if (!dir)
-        return NULL;
-    cgroup->limits_processes = put_number(dir, "pids.max", processes);
-    cgroup->limits_memory = put_number(dir, "memory.max", memory);
-    if ((cgroup->limits_processes || cgroup->limits_memory) && enter(dir, pid))
-        return dir;
-    cgroup->limits_processes = cgroup->limits_memory = false;
-    rmdir(dir);
-    free(dir);
-    return NULL;
+        return;
+    cgroup->limits_processes = put_number(place, dir, "pids.max", limits->processes);
+    cgroup->limits_memory = put_number(place, dir, "memory.max", limits->memory_bytes);
+    if (cgroup->limits_memory && limits->memory_bytes != PINFOLD_UNLIMITED)
+        put(place, dir, "memory.swap.max", "0"); /* where swap is counted */
+    if (limits->cpus > 0) {
+        snprintf(text, sizeof(text), "%llu %d", (unsigned long long)quota_us(limits->cpus),
+                 CPU_PERIOD_US);
+        cgroup->limits_cpu = put(place, dir, "cpu.max", text);
+    }
+    if (!keep(cgroup, dir, cgroup->limits_processes || cgroup->limits_memory || cgroup->limits_cpu))
+        return;
+    cgroup->holder = PINFOLD_HOLDER_CGROUP2;
+    cgroup->memory_events = open_in(dir, "memory.events", O_RDONLY);
+    cgroup->memory_peak = open_in(dir, "memory.peak", O_RDONLY);
 }
 
-int pf_cgroup_join(uint64_t memory_bytes, uint64_t processes, pid_t pid, struct pf_cgroup *ret)
+void pf_cgroup_make(const struct pf_cgroup_place *place, const struct pinfold_limits *limits,
+                    struct pf_cgroup *ret)
 {
-    *ret = (struct pf_cgroup){ .limits_processes = false };
-    ret->dirs[0] = join_new(ret, memory_bytes, processes, pid);
-    if (ret->dirs[0])
-        return 0;
-    ret->dirs[0] = join_old("pids", "pids.max", processes, pid);
-    ret->limits_processes = ret->dirs[0] != NULL;
-    ret->dirs[1] = join_old("memory", "memory.limit_in_bytes", memory_bytes, pid);
-    ret->limits_memory = ret->dirs[1] != NULL;
+    struct self self;
+
+    *ret = (struct pf_cgroup)PF_CGROUP_INIT;
+    read_self(place ? place : &machine, &self);
+    make_new_group(&self, limits, ret);
+    if (ret->holder == PINFOLD_HOLDER_NONE)
+        make_old_groups(&self, limits, ret);
+}
+
+int pf_cgroup_enter(const struct pf_cgroup *cgroup, pid_t pid)
+{
+    char text[32];
+    int len = snprintf(text, sizeof(text), "%d", (int)pid);
+
+    for (int i = 0; i < PF_CGROUP_MAX && cgroup->dirs[i]; i++) {
+        _cleanup_close_ int fd = open_in(cgroup->dirs[i], "cgroup.procs", O_WRONLY);
+        if (fd < 0 || write(fd, text, (size_t)len) != len)
+            return errno ? -errno : -EIO;
+    }
     return 0;
+}
+
+/* The number after a word at the start of a line, or the whole file without a word; 0: none. */
+static uint64_t read_count(int fd, const char *word)
+{
+    char text[1024];
+    size_t word_len = strlen(word);
+    ssize_t len = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+
+    if (len <= 0)
+        return 0;
+    text[len] = '\0';
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, word, word_len) == 0 && (!*word || line[word_len] == ' '))
+            return strtoull(line + word_len, NULL, 10);
+    }
+    return 0;
+}
+
+/* Asked for seldom: not worth a descriptor that stays. The group of processes is the first. */
+static uint64_t count_refused(const struct pf_cgroup *cgroup)
+{
+    _cleanup_close_ int fd =
+            cgroup->limits_processes ? open_in(cgroup->dirs[0], "pids.events", O_RDONLY) : -1;
+
+    return read_count(fd, "max");
+}
+
+void pf_cgroup_count(const struct pf_cgroup *cgroup, bool forks, struct pf_cgroup_counts *ret)
+{
+    *ret = (struct pf_cgroup_counts){
+        .memory_kills = read_count(cgroup->memory_events, "oom_kill"),
+        .refused_forks = forks ? count_refused(cgroup) : 0,
+        .peak_bytes = read_count(cgroup->memory_peak, ""),
+    };
 }
 
 void pf_cgroup_done(struct pf_cgroup *cgroup)
 {
+    int fds[] = { cgroup->memory_events, cgroup->memory_peak };
+
+    for (size_t i = 0; i < PF_COUNT(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     for (int i = 0; i < PF_CGROUP_MAX; i++) {
         if (cgroup->dirs[i])
             rmdir(cgroup->dirs[i]);
         free(cgroup->dirs[i]);
     }
-    *cgroup = (struct pf_cgroup){ .limits_processes = false };
+    *cgroup = (struct pf_cgroup)PF_CGROUP_INIT;
 }

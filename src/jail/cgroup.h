@@ -1,30 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Control groups for a jail, where this process may make them: version 1 as root, version 2 where a
- * manager has delegated controllers. They count the sandbox as a whole; and for an owner who is
- * root they are the only limit of processes, because the kernel exempts its uid 0 from
- * RLIMIT_NPROC.
+ * manager has delegated controllers. They count the sandbox as a whole, and what they count tells
+ * whether a limit ended something in it.
  */
 #ifndef PF_JAIL_CGROUP_H
 #define PF_JAIL_CGROUP_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
-#include <pinfold/backend.h>
+#include <pinfold/limits.h>
 
-enum { PF_CGROUP_MAX = 2 }; /* pids and memory, one directory or two */
+enum { PF_CGROUP_MAX = 3 }; /* directories: pids, memory and cpu, or one for all */
 
 struct pf_cgroup {
-    char *dirs[PF_CGROUP_MAX]; /* made by us; NULL when there is none */
-    bool limits_processes, limits_memory;
+    char *dirs[PF_CGROUP_MAX];  /* made by us; NULL when there is none */
+    enum pinfold_holder holder; /* CGROUP1, CGROUP2 or NONE */
+    bool limits_processes, limits_memory, limits_cpu;
+    int memory_events, memory_peak; /* files that count; -1: there is none */
 };
 
-/* Make groups with these limits (already resolved: no zeroes) and put a process into them; what it
- * forks later is in them too. Best effort: ret says what is in force. Also removes groups of owners
- * that are dead. -PINFOLD_ENOMEM or 0. */
-int pf_cgroup_join(uint64_t memory_bytes, uint64_t processes, pid_t pid, struct pf_cgroup *ret);
+/* What has been counted since the groups were made; 0 where nothing counts. */
+struct pf_cgroup_counts {
+    uint64_t memory_kills; /* processes that were killed because memory_bytes were used up */
+    uint64_t refused_forks;
+    uint64_t peak_bytes;
+};
 
-/* Remove the groups. Everything in them must be gone. */
+/* Where the machine has its groups. For tests: another place, whose files are made when opened. */
+struct pf_cgroup_place {
+    const char *root; /* hierarchies of version 1 are directories in it, or it is version 2 */
+    const char *self; /* as /proc/self/cgroup */
+    int create;       /* O_CREAT or 0 */
+};
+
+/* Make groups with these limits (resolved: no zeroes but in cpus, 0 being none). Best effort: ret
+ * says what they limit. Also removes groups of owners that are dead. place NULL: this machine. */
+void pf_cgroup_make(const struct pf_cgroup_place *place, const struct pinfold_limits *limits,
+                    struct pf_cgroup *ret);
+
+/* Put a process into them; what it forks later is in them too. Returns 0 or -errno. */
+int pf_cgroup_enter(const struct pf_cgroup *cgroup, pid_t pid);
+
+/* One read each; forks only when asked for. */
+void pf_cgroup_count(const struct pf_cgroup *cgroup, bool forks, struct pf_cgroup_counts *ret);
+
+/* Remove the groups. Everything in them must be gone. A zeroed struct is not fine: its descriptors
+ * would be 0; PF_CGROUP_INIT is. */
 void pf_cgroup_done(struct pf_cgroup *cgroup);
+
+#define PF_CGROUP_INIT                          \
+    {                                           \
+        .memory_events = -1, .memory_peak = -1, \
+    }
 
 #endif

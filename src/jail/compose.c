@@ -8,15 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "jail/limits.h"
 #include "proc/launcher.h"
 
 #define PLAN_MAX (4 << 20)
-#define DEFAULT_TMP_BYTES (1ULL << 30)
 #define BYTES_PER_INODE 8192 /* of a tmpfs: an inode costs about a KiB of memory */
 
 static struct pf_buf *part_of(struct pf_draft *draft, const struct pf_op *op)
@@ -66,7 +65,7 @@ static int add(struct pf_draft *draft, enum pf_op_kind kind, int flags, mode_t m
 static int add_tmpfs(struct pf_draft *draft, const struct pinfold_limits *limits,
                      const char *target, mode_t mode)
 {
-    uint64_t bytes = limits->tmp_bytes ? limits->tmp_bytes : DEFAULT_TMP_BYTES;
+    uint64_t bytes = limits->tmp_bytes;
     char text[128];
 
     if (bytes == PINFOLD_UNLIMITED)
@@ -324,43 +323,21 @@ static int add_all(struct pf_draft *draft, const struct pf_jail_config *config,
     return r;
 }
 
-static uint64_t or_default(uint64_t value, uint64_t fallback)
-{
-    return value ? value : fallback;
-}
-
-uint64_t pf_plan_processes(const struct pinfold_limits *limits)
-{
-    return or_default(limits->processes, 1024);
-}
-
-uint64_t pf_plan_memory(const struct pinfold_limits *limits)
-{
-    return or_default(limits->memory_bytes, 4ULL << 30);
-}
-
-/* Before Linux 6.14 there is one pid_max for the whole machine, which root's init could set. */
-static bool has_own_pid_max(void)
-{
-    struct utsname kernel;
-    unsigned major = 0, minor = 0;
-
-    return uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
-           (major > 6 || (major == 6 && minor >= 14));
-}
-
-static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits)
+static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits,
+                       const enum pinfold_holder *holders)
 {
     enum { LEAST_PID_MAX = 512 }; /* what the kernel takes depends on the number of processors */
+    enum pinfold_holder memory = holders[PINFOLD_LIMIT_MEMORY];
 
-    head->processes = pf_plan_processes(limits);
-    head->cpu_seconds = or_default(limits->cpu_seconds, PINFOLD_UNLIMITED);
-    head->open_files = or_default(limits->open_files, 4096);
-    head->file_bytes = or_default(limits->file_bytes, PINFOLD_UNLIMITED);
-    head->data_bytes = pf_plan_memory(limits);
-    /* The kernel does not count the processes of root; so the numbers for them run out instead. */
-    if (geteuid() == 0 && head->processes != PINFOLD_UNLIMITED && has_own_pid_max())
-        head->max_processes = head->processes < LEAST_PID_MAX ? LEAST_PID_MAX : head->processes;
+    head->processes = limits->processes;
+    head->cpu_seconds = limits->cpu_seconds;
+    head->open_files = limits->open_files;
+    head->file_bytes = limits->file_bytes;
+    /* Where the memory itself is counted, programs may reserve what they like: those built with
+     * AddressSanitizer reserve terabytes. */
+    head->data_bytes = memory == PINFOLD_HOLDER_RLIMIT ? limits->memory_bytes : PINFOLD_UNLIMITED;
+    if (geteuid() == 0 && limits->processes != PINFOLD_UNLIMITED && pf_limits_have_pid_max())
+        head->max_processes = limits->processes < LEAST_PID_MAX ? LEAST_PID_MAX : limits->processes;
 }
 
 /* The jail has to find it by its path, and must not take something else for it. */
@@ -384,7 +361,8 @@ static void free_draft(struct pf_draft *draft)
     pf_buf_done(&draft->mounted);
 }
 
-int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err)
+int pf_plan_compose(const struct pf_jail_config *config, const enum pinfold_holder *holders,
+                    struct pinfold_error *err)
 {
     struct pf_draft draft PF_CLEANUP(free_draft) = { .made = PF_BUF_INIT(PLAN_MAX),
                                                      .shown = PF_BUF_INIT(PLAN_MAX),
@@ -398,7 +376,7 @@ int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *e
     size_t seed_len = config->seed ? strlen(config->seed) + 1 : 0;
     int r, fd;
 
-    set_limits(&head, &config->limits);
+    set_limits(&head, &config->limits, holders);
     r = add_all(&draft, config, err);
     if (r < 0)
         return r;

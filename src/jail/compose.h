@@ -7,9 +7,11 @@
 #include "jail/jail.h"
 #include "jail/plan.h"
 
-/* Write the plan for config. Returns a sealed descriptor or a negative code: -PINFOLD_EVALUE (a
- * directory that cannot be shown), -PINFOLD_EOS, -PINFOLD_ENOMEM. */
-int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err);
+/* Write the plan for config, whose limits are resolved, and held as holders says. Returns a sealed
+ * descriptor or a negative code: -PINFOLD_EVALUE (a directory that cannot be shown), -PINFOLD_EOS,
+ * -PINFOLD_ENOMEM. */
+int pf_plan_compose(const struct pf_jail_config *config, const enum pinfold_holder *holders,
+                    struct pinfold_error *err);
 
 /* The parts of a plan, in the order in which they are performed: only when everything is made may
  * the root become read-only, and only what is mounted before that becomes so with it, which is
@@ -24,9 +26,5 @@ int pf_plan_add(struct pf_draft *draft, struct pf_op op, const char *target, con
                 size_t text_len);
 int pf_plan_etc(struct pf_draft *draft, enum pinfold_net net);
 int pf_plan_way_out(struct pf_draft *draft, bool own_etc); /* compose_net.c */
-
-/* Limits with their defaults resolved. */
-uint64_t pf_plan_processes(const struct pinfold_limits *limits);
-uint64_t pf_plan_memory(const struct pinfold_limits *limits);
 
 #endif

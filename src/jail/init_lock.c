@@ -15,19 +15,29 @@
 #include "base/cleanup.h"
 #include "seccomp_filter.h"
 
-static void limit(int resource, uint64_t value, const char *name)
+/* The hard limit is a grace above the soft one. */
+static void limit_softly(int resource, uint64_t value, uint64_t grace, const char *name)
 {
     struct rlimit now;
-    rlim_t wanted = value == UINT64_MAX ? RLIM_INFINITY : value;
+    rlim_t soft = value, hard = value > UINT64_MAX - grace ? RLIM_INFINITY : value + grace;
 
     if (getrlimit(resource, &now) < 0)
         init_fail("read the limit", name);
-    if (wanted > now.rlim_max) /* what the owner may not have, nobody inside may */
-        wanted = now.rlim_max;
-    now = (struct rlimit){ wanted, wanted };
+    if (hard > now.rlim_max) /* what the owner may not have, nobody inside may */
+        hard = now.rlim_max;
+    if (soft > hard)
+        soft = hard;
+    now = (struct rlimit){ soft, hard };
     if (setrlimit(resource, &now) < 0)
         init_fail("set the limit", name);
 }
+
+static void limit(int resource, uint64_t value, const char *name)
+{
+    limit_softly(resource, value, 0, name);
+}
+
+_Static_assert(RLIM_INFINITY == UINT64_MAX, "no limit is the same number on both sides");
 
 static void set_limits(const struct pf_plan *plan)
 {
@@ -35,7 +45,8 @@ static void set_limits(const struct pf_plan *plan)
      * byte neither a handler nor a file gets any. */
     limit(RLIMIT_CORE, 1, "of core dumps");
     limit(RLIMIT_NPROC, plan->processes, "of processes");
-    limit(RLIMIT_CPU, plan->cpu_seconds, "of processor time");
+    /* SIGXCPU comes first, which tells what it was; a second later SIGKILL. */
+    limit_softly(RLIMIT_CPU, plan->cpu_seconds, 1, "of processor time");
     limit(RLIMIT_NOFILE, plan->open_files, "of open files");
     limit(RLIMIT_FSIZE, plan->file_bytes, "of the size of files");
     /* Not the address space, of which many programs reserve more than they ever use. */

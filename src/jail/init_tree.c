@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define MOST_PROCESSES (1 << 22) /* of any kernel */
+
 static int workspace = -1;
 
 static int clone_tree(int dir, const char *path)
@@ -241,15 +243,20 @@ static void begin_root(void)
     close(root);
 }
 
-/* The kernel refuses a limit below what its processors need: then there is none but that. */
+/* The kernel refuses a limit below what its processors need: then the next that it takes. */
 static void limit_processes(uint64_t count)
 {
+    static const char path[] = "proc/sys/kernel/pid_max";
+    int fd = count ? open(path, O_WRONLY | O_CLOEXEC) : -1;
     char text[24];
-    int fd = count ? open("proc/sys/kernel/pid_max", O_WRONLY | O_CLOEXEC) : -1;
 
-    if (fd < 0)
+    if (!count)
         return;
-    (void)!write(fd, text, (size_t)(put_number(text, count) - text));
+    while (fd < 0 || write(fd, text, (size_t)(put_number(text, count) - text)) < 0) {
+        if (fd < 0 || errno != EINVAL || count > MOST_PROCESSES)
+            init_fail("limit the number of processes through", path);
+        count *= 2;
+    }
     close(fd);
 }
 

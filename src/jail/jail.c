@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The owner's side: starting the first process of a jail, and taking it down. */
-#include "jail/cgroup.h"
 #include "jail/jail.h"
 
 #include <errno.h>
@@ -24,6 +23,7 @@
 #include "base/log.h"
 #include "jail/compose.h"
 #include "jail/explain.h"
+#include "jail/limits.h"
 #include "proc/launcher.h"
 
 #define START_LIMIT_NS (30 * PF_NS_PER_SEC) /* a machine that is slower is broken */
@@ -40,6 +40,7 @@ struct pf_jail {
     pid_t owner; /* a fork of the host must not end what is its parent's */
     int root;    /* of the overlay */
     struct pf_cgroup cgroup;
+    enum pinfold_holder holders[PINFOLD_LIMIT_COUNT];
 };
 
 struct birth {
@@ -253,15 +254,13 @@ static int await_ready(struct pf_jail *jail, struct pinfold_error *err)
 }
 
 /* Before the first command: what init forks is where init is. */
-static int join_cgroup(struct pf_jail *jail, pid_t init, const struct pinfold_limits *limits)
+static int enter_cgroup(const struct pf_jail *jail, pid_t init, struct pinfold_error *err)
 {
-    int r = pf_cgroup_join(pf_plan_memory(limits), pf_plan_processes(limits), init, &jail->cgroup);
+    int r = pf_cgroup_enter(&jail->cgroup, init);
 
-    if (r == 0 && geteuid() == 0 && !jail->cgroup.limits_processes)
-        pf_log(PINFOLD_LOG_WARNING,
-               "the number of processes in this sandbox is not limited: no control group could be "
-               "made, and the kernel exempts root from rlimits; run as another user");
-    return r;
+    return r < 0 ? pf_fail_os(err, -r, "put a sandbox into its control group %s",
+                              PF_QUOTE(jail->cgroup.dirs[0]))
+                 : 0;
 }
 
 /* With / as the workspace everything would be shown after all. */
@@ -281,12 +280,18 @@ static int check_workspace(int fd, struct pinfold_error *err)
 static int start(struct pf_jail *jail, const char *path, const struct pf_jail_config *config,
                  struct pinfold_error *err)
 {
+    struct pf_jail_config resolved = *config;
     int pair[2], r;
 
     _cleanup_close_ int program = open(path, O_RDONLY | O_CLOEXEC);
     if (program < 0)
         return pf_fail_os(err, errno, "open %s", PF_QUOTE(path));
-    _cleanup_close_ int plan = pf_plan_compose(config, err);
+    pf_limits_resolve(&resolved.limits);
+    pf_cgroup_make(NULL, &resolved.limits, &jail->cgroup);
+    r = pf_limits_hold(&resolved.limits, &jail->cgroup, jail->holders, err);
+    if (r < 0)
+        return r;
+    _cleanup_close_ int plan = pf_plan_compose(&resolved, jail->holders, err);
     if (plan < 0)
         return plan;
     _cleanup_close_ int owner = (int)syscall(SYS_pidfd_open, jail->owner, 0);
@@ -311,7 +316,7 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
         return r;
     jail->pidfd = birth.pidfd;
     r = await_ready(jail, err);
-    return r != 0 ? r : join_cgroup(jail, birth.init, &config->limits);
+    return r != 0 ? r : enter_cgroup(jail, birth.init, err);
 }
 
 int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
@@ -330,7 +335,12 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
     if (!jail)
         return pf_fail_nomem(err);
     *jail = (struct pf_jail){
-        .socket = -1, .pidfd = -1, .proxy = -1, .root = -1, .owner = getpid()
+        .socket = -1,
+        .pidfd = -1,
+        .proxy = -1,
+        .root = -1,
+        .owner = getpid(),
+        .cgroup = PF_CGROUP_INIT,
     };
     r = start(jail, path, config, err);
     if (r != 0)
@@ -338,6 +348,16 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
     else
         *ret = jail;
     return r;
+}
+
+const enum pinfold_holder *pf_jail_holders(const struct pf_jail *jail)
+{
+    return jail->holders;
+}
+
+void pf_jail_count(const struct pf_jail *jail, bool forks, struct pf_cgroup_counts *ret)
+{
+    pf_cgroup_count(&jail->cgroup, forks, ret);
 }
 
 int pf_jail_socket(const struct pf_jail *jail)

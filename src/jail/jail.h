@@ -9,6 +9,8 @@
 
 #include <pinfold/backend.h>
 
+#include "jail/cgroup.h"
+
 #define PF_JAIL_WORKSPACE "/workspace" /* the workspace, as commands see it */
 #define PF_JAIL_HOME "/home/agent"
 #define PF_JAIL_PROXY_PORT 3128                /* where PINFOLD_NET_ALLOW's proxy listens inside */
@@ -39,6 +41,12 @@ enum { PF_JAIL_NO_OVERLAY = 1 };
  * the overlay alone that cannot be had the answer is PF_JAIL_NO_OVERLAY, and err says why. */
 int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
                  struct pinfold_error *err);
+
+/* What holds each of its limits, by enum pinfold_limit; those that the owner looks after are its
+ * own to know. Borrowed. */
+const enum pinfold_holder *pf_jail_holders(const struct pf_jail *jail);
+/* What its control groups have counted; refused forks only when asked for. */
+void pf_jail_count(const struct pf_jail *jail, bool forks, struct pf_cgroup_counts *ret);
 
 /* The socket that takes requests. Borrowed. */
 int pf_jail_socket(const struct pf_jail *jail);

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "jail/jail.h"
+#include "jail/limits.h"
 
 #define ATTEMPT_NS (2 * PF_NS_PER_SEC)
 
@@ -302,7 +303,11 @@ static const struct thing {
                                 "the message names the step; the lines above say what is missing" },
 };
 
-static int try_sandbox(struct pinfold_probe_answer *answer)
+/* What is off by default is turned on, to see what holds it. */
+static const struct pinfold_limits off_by_default = { .cpu_seconds = 1 << 20,
+                                                      .file_bytes = 1ULL << 50 };
+
+static int try_sandbox(struct pinfold_probe_answer *answer, enum pinfold_holder *holders)
 {
     _cleanup_close_ int workspace = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
@@ -311,9 +316,12 @@ static int try_sandbox(struct pinfold_probe_answer *answer)
 
     if (workspace < 0)
         return errno;
-    r = pf_jail_open(
-            &(struct pf_jail_config){ .workspace_fd = workspace, .workspace_read_only = true },
-            &jail, &err);
+    r = pf_jail_open(&(struct pf_jail_config){ .workspace_fd = workspace,
+                                               .workspace_read_only = true,
+                                               .limits = off_by_default },
+                     &jail, &err);
+    if (r == 0)
+        memcpy(holders, pf_jail_holders(jail), PINFOLD_LIMIT_COUNT * sizeof(*holders));
     pf_jail_close(jail);
     if (r == 0)
         return 0;
@@ -331,7 +339,8 @@ static int try_landlock(int *ret_abi)
     return abi < 2 ? EOPNOTSUPP : 0;
 }
 
-static int find_out(enum pinfold_probe_item item, struct pinfold_probe_answer *answer)
+static int find_out(enum pinfold_probe_item item, struct pinfold_probe_answer *answer,
+                    enum pinfold_holder *holders)
 {
     switch (item) {
     case PINFOLD_PROBE_LANDLOCK:
@@ -341,10 +350,35 @@ static int find_out(enum pinfold_probe_item item, struct pinfold_probe_answer *a
     case PINFOLD_PROBE_CGROUP1:
         return try_cgroup1();
     case PINFOLD_PROBE_SANDBOX:
-        return try_sandbox(answer);
+        return try_sandbox(answer, holders);
     default:
         return attempt(CLONE_NEWUSER | things[item].namespaces, things[item].fn);
     }
+}
+
+/* A share of the processors cannot be asked of a sandbox where nothing would hold it. */
+static enum pinfold_holder find_cpu_holder(void)
+{
+    struct pinfold_limits limits = { .cpus = 1 };
+    struct pf_cgroup cgroup;
+    bool held;
+    enum pinfold_holder holder;
+
+    pf_limits_resolve(&limits);
+    pf_cgroup_make(NULL, &limits, &cgroup);
+    holder = cgroup.holder;
+    held = cgroup.limits_cpu;
+    pf_cgroup_done(&cgroup);
+    return held ? holder : PINFOLD_HOLDER_NONE;
+}
+
+static void fill_holders(struct pinfold_isolated_probe *probe)
+{
+    if (!probe->possible)
+        return;
+    probe->holders[PINFOLD_LIMIT_CPU_SHARE] = find_cpu_holder();
+    probe->holders[PINFOLD_LIMIT_WORKSPACE] = PINFOLD_HOLDER_OWNER;
+    probe->holders[PINFOLD_LIMIT_DISK] = PINFOLD_HOLDER_OWNER;
 }
 
 bool pinfold_isolated_probe(struct pinfold_isolated_probe *ret)
@@ -354,7 +388,7 @@ bool pinfold_isolated_probe(struct pinfold_isolated_probe *ret)
         struct pinfold_probe_answer *answer = &ret->answers[i];
         answer->name = things[i].name;
         answer->needed = things[i].needed;
-        answer->sys_errno = find_out((enum pinfold_probe_item)i, answer);
+        answer->sys_errno = find_out((enum pinfold_probe_item)i, answer, ret->holders);
         answer->works = answer->sys_errno == 0;
         if (answer->works)
             continue;
@@ -366,5 +400,6 @@ bool pinfold_isolated_probe(struct pinfold_isolated_probe *ret)
         if (answer->needed)
             ret->possible = false;
     }
+    fill_holders(ret);
     return ret->possible;
 }

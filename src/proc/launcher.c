@@ -273,7 +273,8 @@ void pf_live_order(const struct pf_live *live, enum pf_super_order order)
 {
     unsigned char byte = (unsigned char)order;
 
-    (void)!send(live->control, &byte, sizeof(byte), MSG_NOSIGNAL);
+    /* A supervisor that does not read its orders has enough of them. */
+    (void)!send(live->control, &byte, sizeof(byte), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* Under the lock. */
@@ -350,6 +351,17 @@ static void forget_helper(struct pf_launcher *launcher)
         launcher->helper.socket = -1;
     else
         pf_helper_stop(&launcher->helper);
+}
+
+void pf_launcher_kill(struct pf_launcher *launcher)
+{
+    pthread_mutex_lock(&launcher->lock);
+    for (const struct pf_live *live = launcher->live; live; live = live->next)
+        if (live->control >= 0) {
+            pf_live_order(live, PF_ORDER_KILL);
+            pf_live_nudge(live);
+        }
+    pthread_mutex_unlock(&launcher->lock);
 }
 
 void pf_launcher_stop(struct pf_launcher *launcher)

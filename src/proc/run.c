@@ -48,6 +48,7 @@ struct run {
     unsigned left; /* processes that run on, or refused to die */
     int64_t idle_at, drain_end;
     int64_t nudge_at; /* when the supervisor should have ended the command */
+    int64_t slow_at;  /* when the caller is told that the command takes long */
 };
 
 static void cleanup_prepared(struct prepared *prepared)
@@ -206,6 +207,8 @@ static void hear(struct run *run)
         break;
     case PF_EVENT_GONE:
         run->exit.cause = run->exit.cause ? run->exit.cause : message.cause;
+        run->exit.cpu_ns = message.cpu_ns;
+        run->exit.peak_bytes = message.peak_bytes;
         break;
     case PF_EVENT_COUNT:
         run->left = message.left;
@@ -250,10 +253,18 @@ static void nudge(struct run *run)
     run->nudge_at = now + PF_NUDGE_NS;
 }
 
+static void tell_slow(struct run *run)
+{
+    if (run->slow_at == PF_NEVER || pf_clock_now() < run->slow_at)
+        return;
+    run->slow_at = PF_NEVER;
+    run->request->on_slow(run->request->on_slow_ctx);
+}
+
 static int64_t next_wake(const struct run *run)
 {
     if (is_awaited(run))
-        return run->nudge_at;
+        return run->nudge_at < run->slow_at ? run->nudge_at : run->slow_at;
     return run->idle_at < run->drain_end ? run->idle_at : run->drain_end;
 }
 
@@ -286,6 +297,7 @@ static void collect(struct run *run, struct pinfold_error *err)
         };
         int ready = poll(fds, COUNT, pf_clock_poll_ms(next_wake(run)));
         nudge(run);
+        tell_slow(run);
         if (ready <= 0)
             continue;
         for (int i = OUT; i <= ERR; i++)
@@ -362,6 +374,15 @@ static int exit_code_of(const struct run *run)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* Then the caller knows why, and tells. */
+static bool was_killed_by_caller(const struct run *run)
+{
+    const struct pf_run_request *request = run->request;
+
+    return run->exit.cause == PF_CAUSE_KILLED && run->result == 0 && request->kills &&
+           *request->kills != request->kills_before;
+}
+
 static const char *write_notes(const struct run *run, char *notes, size_t size)
 {
     const char *plural = run->left == 1 ? "" : "es";
@@ -371,7 +392,7 @@ static const char *write_notes(const struct run *run, char *notes, size_t size)
     if (run->exit.cause == PF_CAUSE_DEADLINE)
         used = snprintf(notes, size, "[timed out after %g s]\n",
                         (double)run->request->timeout_ns / (double)PF_NS_PER_SEC);
-    else if (run->exit.cause == PF_CAUSE_KILLED)
+    else if (run->exit.cause == PF_CAUSE_KILLED && !was_killed_by_caller(run))
         used = snprintf(notes, size, "[killed: the call was %s]\n",
                         run->result == -PINFOLD_ECANCELLED ? "cancelled" : "stopped");
     if (run->left > 0 && run->exit.cause != PF_CAUSE_NONE)
@@ -404,7 +425,14 @@ static int finish(struct run *run, int64_t began, struct pinfold_execute_result 
     }
     result.exit_code = exit_code_of(run);
     result.timed_out = run->exit.cause == PF_CAUSE_DEADLINE;
+    result.holders[PINFOLD_LIMIT_TIME] = PINFOLD_HOLDER_OWNER;
+    if (result.timed_out) {
+        result.limit = PINFOLD_LIMIT_TIME;
+        result.limits_hit = 1U << PINFOLD_LIMIT_TIME;
+    }
     result.background = run->left;
+    result.cpu_ns = run->exit.cpu_ns;
+    result.peak_bytes = run->exit.peak_bytes;
     result.duration_ns = pf_clock_now() - began;
     *ret = result;
     return run->result;
@@ -433,6 +461,7 @@ int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
         return r;
     memset(&run, 0, sizeof(run));
     run.request = request;
+    run.slow_at = request->on_slow ? pf_clock_deadline(request->slow_ns) : PF_NEVER;
     pf_capture_init(&run.capture, request);
     r = start(launcher, &run, &prepared, err);
     if (r == 0) {

@@ -27,6 +27,8 @@ int pf_launcher_new_in_jail(int socket, struct pf_launcher **ret, struct pinfold
  * their output callback, which they would wait for. In a fork of the process that made the
  * launcher: does nothing. */
 void pf_launcher_stop(struct pf_launcher *launcher);
+/* Kill every command and what is left of finished ones, and do not wait for it. */
+void pf_launcher_kill(struct pf_launcher *launcher);
 /* pf_launcher_stop(), then free. NULL is fine. No pf_run() may be under way. */
 void pf_launcher_free(struct pf_launcher *launcher);
 
@@ -45,6 +47,12 @@ struct pf_run_request {
     uint64_t spool_limit; /* 0: no spool */
     pinfold_output_fn on_output;
     void *on_output_ctx;
+    int64_t slow_ns; /* call on_slow once, on this thread, when the command runs longer */
+    void (*on_slow)(void *ctx); /* may be NULL */
+    void *on_slow_ctx;
+    const _Atomic unsigned *kills; /* counts calls of pf_launcher_kill(); may be NULL. When it has
+                                      changed, no note says why the command was killed */
+    unsigned kills_before;
     struct pinfold_cancel *cancel;
 };
 

@@ -68,6 +68,8 @@ struct pf_super_message {
     uint32_t left;  /* descendants alive; in EXITED only whether there are any, unless killed */
     int32_t sys_errno;
     uint32_t stage;
+    int64_t cpu_ns;      /* EXITED and GONE: of all that was reaped so far */
+    uint64_t peak_bytes; /* likewise: the largest resident set among them */
 };
 
 /* Be the supervisor. All signals must be blocked. Never returns. */

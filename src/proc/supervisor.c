@@ -41,6 +41,8 @@ struct super {
     bool leader_gone, exit_told, childless;
     int64_t wake;    /* when the present phase ends */
     unsigned rounds; /* of killing */
+    int64_t cpu_ns;  /* of what was reaped, with what that had waited for */
+    uint64_t peak_bytes;
     int control, signals, owner, null;
     int drain[2];
 };
@@ -160,16 +162,33 @@ static void kill_round(struct super *super)
     signal_all(SIGKILL, super->rounds++ >= PATIENCE);
 }
 
+static int64_t to_ns(struct timeval time)
+{
+    return (int64_t)time.tv_sec * PF_NS_PER_SEC + (int64_t)time.tv_usec * (PF_NS_PER_SEC / 1000000);
+}
+
+static void add_usage(struct super *super, const struct rusage *usage)
+{
+    uint64_t peak = (uint64_t)usage->ru_maxrss * 1024;
+
+    super->cpu_ns += to_ns(usage->ru_utime) + to_ns(usage->ru_stime);
+    if (peak > super->peak_bytes)
+        super->peak_bytes = peak;
+}
+
 static void reap(struct super *super)
 {
+    struct rusage usage;
     int status;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+    while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        add_usage(super, &usage);
         if (pid == super->leader) {
             super->leader_gone = true;
             super->status = status;
         }
+    }
     super->childless = pid < 0 && errno == ECHILD;
 }
 
@@ -180,14 +199,20 @@ static unsigned count_descendants(void)
     return (unsigned)pf_children(pids, PF_COUNT(pids), true);
 }
 
+static void tell_end(const struct super *super, enum pf_super_event event, unsigned left)
+{
+    tell(super, (struct pf_super_message){ .event = event,
+                                           .cause = super->cause,
+                                           .status = super->leader_gone ? super->status : SIGKILL,
+                                           .left = left,
+                                           .cpu_ns = super->cpu_ns,
+                                           .peak_bytes = super->peak_bytes });
+}
+
 static void finish(struct super *super, unsigned left) __attribute__((noreturn));
 static void finish(struct super *super, unsigned left)
 {
-    tell(super,
-         (struct pf_super_message){ .event = super->exit_told ? PF_EVENT_GONE : PF_EVENT_EXITED,
-                                    .cause = super->cause,
-                                    .status = super->leader_gone ? super->status : SIGKILL,
-                                    .left = left });
+    tell_end(super, super->exit_told ? PF_EVENT_GONE : PF_EVENT_EXITED, left);
     _exit(0);
 }
 
@@ -201,8 +226,7 @@ static void look_around(struct super *super, int64_t now)
         super->phase = LINGERING;
         super->exit_told = true;
         super->wake = PF_NEVER;
-        tell(super, (struct pf_super_message){
-                            .event = PF_EVENT_EXITED, .status = super->status, .left = 1 });
+        tell_end(super, PF_EVENT_EXITED, 1);
     }
     if (super->phase == RUNNING && now >= super->wake)
         begin_termination(super, PF_CAUSE_DEADLINE);

@@ -9,7 +9,7 @@
     {                                                                                          \
         .size = sizeof(struct pinfold_audit_event), .event = (name), .files = -1, .bytes = -1, \
         .errors = -1, .command_len = -1, .exit_code = -1, .truncated = -1, .timed_out = -1,    \
-        .duration_ns = -1, .port = -1, .count = -1                                             \
+        .duration_ns = -1, .cpu_ns = -1, .peak_bytes = -1, .port = -1, .count = -1             \
     }
 
 /* Stamp the time, make the paths printable, note a failure (r < 0 with err, else r is ignored),

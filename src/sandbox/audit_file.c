@@ -93,6 +93,9 @@ static bool fill(json_t *object, const struct pinfold_audit_event *event)
     put_flag(object, "truncated", event->truncated, &ok);
     put_flag(object, "timed_out", event->timed_out, &ok);
     put_number(object, "duration_ns", event->duration_ns, &ok);
+    put_number(object, "cpu_ns", event->cpu_ns, &ok);
+    put_number(object, "peak_bytes", event->peak_bytes, &ok);
+    put_text(object, "limit", event->limit, &ok);
     put_text(object, "error", event->error, &ok);
     put_text(object, "error_message", event->error_message, &ok);
     put_text(object, "protocol", event->protocol, &ok);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -293,24 +294,41 @@ static void a_mode_that_there_is_not_is_refused(void **state)
 }
 
 /* Counted, not timed: what is open and running afterwards is what was before. */
-static void a_seed_that_cannot_be_read_leaves_nothing_behind(void **state)
+/* Returns 0 when the start fails and says why. */
+static int start_closed(struct fixture *f)
 {
-    struct fixture *f = *state;
     struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
-    struct stat st;
 
-    if (geteuid() == 0)
-        skip(); /* root reads everything */
-    host(f, "chmod 0 seed/one.md");
     f->isolated.workspace_root = at(f, "ws");
-    OK(f, pinfold_isolated_backend_new(&f->isolated, &f->backend, &f->err));
     options.workspace_id = "closed";
-    options.backend = f->backend;
     options.ttl_seconds = 3600;
     options.seed_from = at(f, "seed");
-    OK(f, pinfold_sandbox_new(&options, &f->sandbox, &f->err));
-    assert_int_equal(pinfold_sandbox_start(f->sandbox, &f->seed, NULL, &f->err), -PINFOLD_EPREPARE);
-    assert_non_null(strstr(f->err.msg, "one.md"));
+    if (pinfold_isolated_backend_new(&f->isolated, &f->backend, &f->err) < 0)
+        return 1;
+    options.backend = f->backend;
+    if (pinfold_sandbox_new(&options, &f->sandbox, &f->err) < 0)
+        return 2;
+    if (pinfold_sandbox_start(f->sandbox, &f->seed, NULL, &f->err) != -PINFOLD_EPREPARE)
+        return 3;
+    return strstr(f->err.msg, "one.md") ? 0 : 4;
+}
+
+static void a_seed_that_cannot_be_read_leaves_nothing_behind(void **state)
+{
+    const uid_t uid = geteuid() == 0 ? 0x2000000 + (uid_t)getpid() : geteuid(); /* root reads all */
+    struct fixture *f = *state;
+    char command[64];
+    struct stat st;
+    int status;
+    pid_t child;
+
+    snprintf(command, sizeof(command), "chmod 0 seed/one.md; chown -R %u .", (unsigned)uid);
+    host(f, command);
+    child = fork();
+    if (child == 0)
+        _exit(geteuid() == uid || (setgid(uid) == 0 && setuid(uid) == 0) ? start_closed(f) : 5);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
     assert_int_equal(stat(at(f, "ws/work"), &st), -1);
     assert_int_equal(stat(at(f, "ws/hidden"), &st), -1);
 }

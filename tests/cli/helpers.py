@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things are, and waiting for them."""
 
-import os
 import time
 from pathlib import Path
 from typing import Any, Callable
 
+from owners import BUILD, STRANGER, copy_programs  # noqa: F401
+
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("PINFOLD_BUILD", ROOT / "build")).resolve()
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 20) -> Any:

@@ -56,7 +56,7 @@ def make_script(rand: random.Random) -> str:
             f"chmod a-w {one}",
             f"truncate -s 3 {one}",
             f"sed -i s/new/old/ {one}",
-            f"mkfifo {one}",
+            f"mkfifo {one}-pipe{number}",  # never opened by another line
             f"rmdir {one}",
         ]))
     return "\n".join(f"({line}) 2>/dev/null; echo $?" for line in lines)

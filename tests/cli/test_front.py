@@ -56,7 +56,7 @@ def test_the_full_program_takes_over_with_every_word(front, args: list[str]) -> 
 @pytest.mark.parametrize("args, status, words", [
     (["run", "-q", "exit 3"], 3, ""),
     (["run", "-q", "--", "echo", "--json"], 0, "--json\n"),
-    (["run", "-q", "--net", "none", "true"], 0, ""),
+    (["run", "-q", "--backend", "local", "true"], 0, ""),
     (["run", "--help"], 0, "usage: pinfold run"),
     (["version"], 0, "pinfold "),
     (["--version"], 0, "pinfold "),

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,13 +164,17 @@ static int connect_abstract(const char *name)
                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name))));
 }
 
-static int fill_memory(void)
+static int fill_memory(bool touch)
 {
     size_t size = 0;
+    char *block;
 
-    while (size < 4096 && mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                               -1, 0) != MAP_FAILED)
+    while (size < 4096 && (block = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED) {
+        if (touch)
+            memset(block, 1, 1 << 20);
         size++;
+    }
     printf("%zu MiB\n", size);
     return 0;
 }
@@ -220,7 +225,9 @@ int main(int argc, char **argv)
     if (strcmp(what, "abstract") == 0)
         return connect_abstract(arg);
     if (strcmp(what, "memory") == 0)
-        return fill_memory();
+        return fill_memory(false);
+    if (strcmp(what, "touch") == 0)
+        return fill_memory(true);
     if (strcmp(what, "fork") == 0)
         return fork_many();
 #ifdef __x86_64__

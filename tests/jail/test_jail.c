@@ -177,17 +177,25 @@ static void limits_hold(void **state)
     bring_probe(f);
     assert_run(f, "ulimit -n; ulimit -c; ulimit -t; ulimit -H -n; ulimit -H -c", 0);
     assert_string_equal(f->output, "40\n0\n1\n40\n0\n");
+    assert_run(f, "ulimit -H -t", 0); /* a second for who wants to hear of it */
+    assert_string_equal(f->output, "2\n");
     assert_says(f, "grep core /proc/self/limits | tr -s ' '", "core file size 1 1 bytes");
     assert_says(f, "cat /proc/self/oom_score_adj", "1000\n");
-    assert_run(f, "./probe memory", 0);
-    assert_in_range(strtol(f->output, NULL, 10), 1, 64);
+    if (pf_jail_holders(f->jail)[PINFOLD_LIMIT_MEMORY] == PINFOLD_HOLDER_RLIMIT) {
+        assert_run(f, "./probe memory", 0);
+        assert_in_range(strtol(f->output, NULL, 10), 1, 64);
+    } else { /* what is reserved is not used */
+        assert_run(f, "./probe memory | grep -x '4096 MiB'; exec ./probe touch", 128 + SIGKILL);
+        assert_string_equal(f->output, "4096 MiB\n");
+    }
     assert_run(f, "trap '' XFSZ; head -c 2000000 /dev/zero > file; wc -c < file", 0);
     assert_non_null(strstr(f->output, "1048576\n"));
     assert_run(f, "for i in 1 2 3; do head -c 1000000 /dev/zero > /tmp/$i; done 2>&1", 1);
     assert_non_null(strstr(f->output, "No space left"));
     assert_run(f, "rm /tmp/*; cd /tmp; for i in $(seq 1000); do : > $i || exit 3; done 2>&1", 2);
     assert_non_null(strstr(f->output, "No space left"));
-    assert_run(f, "while :; do :; done", 128 + SIGKILL);
+    assert_run(f, "while :; do :; done", 128 + SIGXCPU);
+    assert_run(f, "trap '' XCPU; while :; do :; done", 128 + SIGKILL);
     /* An owner who is root is held by what only newer kernels have. */
     if (geteuid() != 0 || host_pid_max_is_out_of_reach())
         assert_says(f, "./probe fork", "fork: EAGAIN\n");

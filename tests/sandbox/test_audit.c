@@ -17,11 +17,14 @@ static void an_event_is_one_json_object_without_what_does_not_apply(void **unuse
     event.workspace_id = "w \"quoted\"";
     event.exit_code = 0;
     event.truncated = 0;
+    event.cpu_ns = 5;
+    event.limit = "memory";
     event.paths = (const char *const[]){ "a", "b", NULL };
     assert_int_equal(pinfold_audit_event_json(&event, &json, NULL), 0);
     assert_string_equal(json, "{\"time\":\"2023-11-14T22:13:20.123456789Z\","
                               "\"event\":\"sandbox.execute\",\"workspace_id\":\"w \\\"quoted\\\"\","
-                              "\"paths\":[\"a\",\"b\"],\"exit_code\":0,\"truncated\":false}");
+                              "\"paths\":[\"a\",\"b\"],\"exit_code\":0,\"truncated\":false,"
+                              "\"cpu_ns\":5,\"limit\":\"memory\"}");
     free(json);
 }
 
