@@ -32,9 +32,9 @@ def credentials(uid: int) -> dict[str, object]:
 
 def copy_programs(place: Path, build: Path = BUILD) -> Path:
     """The command and what it executes, where other users can reach them. Returns the command."""
-    for name in "pinfold", "pinfold-full", "pinfold-init":
-        if (build / name).exists():
-            shutil.copy(build / name, place)
+    for program in build.glob("pinfold*"):
+        if program.is_file():
+            shutil.copy(program, place)
     return place / "pinfold"
 
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <pinfold/temp_workspace.h>
 
@@ -45,6 +46,7 @@ struct isolated {
     struct pf_verdict verdict;
     pinfold_network_fn on_network;
     void *on_network_ctx;
+    bool is_view; /* its jail is opened when first needed, too */
 };
 
 /* All that a command has of an environment, before what was asked for. */
@@ -102,9 +104,10 @@ static void note_egress(void *ctx, const struct pf_egress_event *event)
     if (event->kind == PF_EGRESS_CLOSED)
         return;
     if (told.outcome != PINFOLD_NETWORK_OPENED)
-        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s: %s", PF_QUOTE(event->host),
+        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s %llu time(s): %s", PF_QUOTE(event->host),
                (unsigned)event->port,
-               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached", event->reason);
+               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached",
+               (unsigned long long)event->count, event->reason);
     if (isolated->on_network)
         isolated->on_network(isolated->on_network_ctx, &told);
 }
@@ -153,7 +156,8 @@ static int start_launcher(struct isolated *isolated, struct pinfold_error *err)
     struct pf_directory *dir = &isolated->dir;
     struct pf_launcher *launcher = NULL;
     bool stopped;
-    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &launcher, err);
+    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail),
+                                    pf_jail_resident(isolated->jail), &launcher, err);
 
     if (r < 0)
         return r;
@@ -194,16 +198,21 @@ static int open_jail(struct isolated *isolated, const char *seed, struct pinfold
     return r;
 }
 
-/* Commands before a seed, or without one. */
+/* Commands before a seed or without one, and those of a view. When it fails the next command tries
+ * again. */
 static int need_jail(struct isolated *isolated, struct pinfold_error *err)
 {
     int r = 0;
 
-    if (isolated->seed_mode != PINFOLD_SEED_OVERLAY)
+    if (isolated->seed_mode != PINFOLD_SEED_OVERLAY && !isolated->is_view)
         return 0; /* create has opened it */
     pthread_mutex_lock(&isolated->opening);
     if (!isolated->jail)
         r = open_jail(isolated, NULL, err);
+    if (r < 0) {
+        pf_egress_stop(TAKE(isolated->egress));
+        pf_jail_close(TAKE(isolated->jail));
+    }
     pthread_mutex_unlock(&isolated->opening);
     return r;
 }
@@ -224,6 +233,18 @@ static int isolated_close(void *state, struct pinfold_error *err)
     return pinfold_temp_workspace_free(TAKE(isolated->temporary), err);
 }
 
+/* The rights of root end at the walls: inside, its commands are an ordinary user. */
+static void warn_of_owner(const struct pf_directory *dir)
+{
+    struct stat st;
+
+    if (geteuid() == 0 && fstat(dir->root->fd, &st) == 0 && st.st_uid != 0 &&
+        !(st.st_mode & S_IWOTH))
+        pf_log(PINFOLD_LOG_WARNING,
+               "workspace %s belongs to user %u, and commands cannot write to it; run as that user",
+               PF_QUOTE(dir->real_root), (unsigned)st.st_uid);
+}
+
 static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct isolated *isolated = state;
@@ -234,6 +255,8 @@ static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pi
         r = make_root(isolated, err);
     if (r == 0)
         r = pf_directory_open(&isolated->dir, err);
+    if (r == 0)
+        warn_of_owner(&isolated->dir);
     if (r == 0)
         r = pf_quota_init(&isolated->quota, isolated->dir.root->fd,
                           isolated->limits.workspace_bytes, err);
@@ -288,18 +311,43 @@ static int enter_overlay(struct isolated *isolated, struct pinfold_error *err)
     return 0;
 }
 
-/* Returns 1 when a copy has to do, and why says why. The lock is held. */
+static const char used_already[] = "commands have run in the sandbox, or it was seeded";
+
+/* The jail of a seed. Not when there is one already: nothing can be mounted in it any more. */
+static int seeded_jail(struct isolated *isolated, const char *seed, struct pinfold_error *err)
+{
+    int r = PF_JAIL_NO_OVERLAY;
+
+    pthread_mutex_lock(&isolated->opening);
+    if (isolated->jail)
+        pf_fail(err, PINFOLD_ESTART, "%s", used_already);
+    else
+        r = open_jail(isolated, seed, err);
+    pthread_mutex_unlock(&isolated->opening);
+    return r;
+}
+
+/* Returns PF_JAIL_NO_OVERLAY when a copy has to do, and why says why. */
 static int seed_overlay(struct isolated *isolated, const struct pinfold_seed_request *request,
                         struct pinfold_seed_result *ret_result, char *why, size_t size,
                         struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct pinfold_error cause = PINFOLD_ERROR_INIT;
-    int r = pf_layers_make(&isolated->layers, isolated->dir.root->fd, request, ret_result, why,
-                           size, cancel, err);
+    bool used;
+    int r;
 
+    pthread_mutex_lock(&isolated->opening);
+    used = isolated->jail != NULL;
+    pthread_mutex_unlock(&isolated->opening);
+    if (used) {
+        snprintf(why, size, "%s", used_already);
+        return PF_JAIL_NO_OVERLAY;
+    }
+    r = pf_layers_make(&isolated->layers, isolated->dir.root->fd, request, ret_result, why, size,
+                       cancel, err);
     if (r != 0)
         return r;
-    r = open_jail(isolated, request->source, &cause);
+    r = seeded_jail(isolated, request->source, &cause);
     if (r == 0)
         r = enter_overlay(isolated, &cause);
     if (r == 0 && pf_layers_hide(isolated->dir.root->fd, ret_result)) {
@@ -324,7 +372,7 @@ static int seed_by_copy(struct isolated *isolated, const struct pinfold_seed_req
                         const char *why, struct pinfold_seed_result *ret_result,
                         struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    int r = open_jail(isolated, NULL, err);
+    int r = need_jail(isolated, err);
 
     if (r < 0)
         return r;
@@ -347,16 +395,9 @@ static int isolated_seed(void *state, const struct pinfold_seed_request *request
 
     if (isolated->seed_mode != PINFOLD_SEED_OVERLAY || request->plan)
         return pf_directory_seed_workspace(state, request, ret_result, cancel, err);
-    pthread_mutex_lock(&isolated->opening);
-    if (isolated->jail) {
-        r = pf_directory_seed_workspace(state, request, ret_result, cancel, err);
-    } else {
-        r = seed_overlay(isolated, request, ret_result, why, sizeof(why), cancel, err);
-        if (r == PF_JAIL_NO_OVERLAY)
-            r = seed_by_copy(isolated, request, why, ret_result, cancel, err);
-    }
-    pthread_mutex_unlock(&isolated->opening);
-    return r;
+    r = seed_overlay(isolated, request, ret_result, why, sizeof(why), cancel, err);
+    return r == PF_JAIL_NO_OVERLAY ? seed_by_copy(isolated, request, why, ret_result, cancel, err)
+                                   : r;
 }
 
 /* Back to the seed only what was changed can differ. To any other place all is compared. */
@@ -490,6 +531,8 @@ static int isolated_seed_workspace(void *state, const struct pinfold_seed_reques
     return r < 0 ? pf_wrap(err, r, "seed") : 0;
 }
 
+static int isolated_view(void *state, struct pinfold_backend **ret_view, struct pinfold_error *err);
+
 static const struct pinfold_backend_ops isolated_ops = {
     .size = sizeof(struct pinfold_backend_ops),
     .type_name = "IsolatedSandboxBackend",
@@ -506,10 +549,25 @@ static const struct pinfold_backend_ops isolated_ops = {
     .upload_files = isolated_upload_files,
     .download_files = pf_directory_download_files,
     .execute = isolated_execute,
+    .view = isolated_view,
     .workspace_root = isolated_workspace_root,
     .storage_key = pf_directory_storage_key,
     .free = isolated_free,
     .watch_network = isolated_watch_network,
+};
+
+/* What of it reads. Its root is open from the start, and is its parent's. */
+static const struct pinfold_backend_ops view_ops = {
+    .size = sizeof(struct pinfold_backend_ops),
+    .type_name = "IsolatedSandboxBackend",
+    .close = isolated_close,
+    .stop_commands = pf_directory_stop_commands,
+    .read_file = pf_directory_read_file,
+    .list_dir = pf_directory_list_dir,
+    .download_files = pf_directory_download_files,
+    .execute = isolated_execute,
+    .workspace_root = isolated_workspace_root,
+    .free = isolated_free,
 };
 
 /* ---- making ---- */
@@ -536,6 +594,8 @@ static int check_net(const struct pinfold_isolated_options *options, struct pinf
     return r;
 }
 
+#define MOST_CPUS 100000
+
 static int check_options(const struct pinfold_isolated_options *options, struct pinfold_error *err)
 {
     int r;
@@ -549,6 +609,9 @@ static int check_options(const struct pinfold_isolated_options *options, struct 
     if (options->net > PINFOLD_NET_ALLOW)
         return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: no network of kind %d",
                        (int)options->net);
+    if (!(options->limits.cpus >= 0 && options->limits.cpus <= MOST_CPUS)) /* not a number too */
+        return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: cpus must be 0 to %d, not %g",
+                       MOST_CPUS, options->limits.cpus);
     r = check_net(options, err);
     if (r < 0)
         return r;
@@ -593,6 +656,17 @@ static void isolated_freep(struct isolated **isolated)
         isolated_free(*isolated);
 }
 
+static struct isolated *new_isolated(void)
+{
+    struct isolated *isolated = calloc(1, sizeof(*isolated));
+
+    if (!isolated)
+        return NULL;
+    isolated->layers = (struct pf_layers)PF_LAYERS_INIT;
+    pthread_mutex_init(&isolated->opening, NULL);
+    return isolated;
+}
+
 int pinfold_isolated_backend_new(const struct pinfold_isolated_options *options,
                                  struct pinfold_backend **ret_backend, struct pinfold_error *err)
 {
@@ -605,15 +679,75 @@ int pinfold_isolated_backend_new(const struct pinfold_isolated_options *options,
     r = check_options(options, err);
     if (r < 0)
         return r;
-    isolated = calloc(1, sizeof(*isolated));
+    isolated = new_isolated();
     if (!isolated)
         return pf_fail_nomem(err);
-    isolated->layers = (struct pf_layers)PF_LAYERS_INIT;
-    pthread_mutex_init(&isolated->opening, NULL);
     r = copy_options(isolated, options, err);
     if (r == 0)
         r = pinfold_backend_new(&isolated_ops, isolated, NULL, ret_backend, err);
     if (r == 0)
         (void)TAKE(isolated);
+    return r;
+}
+
+/* ---- views ---- */
+
+/* The options of a view: the parent's, without what could change something or lead out. */
+static int view_options(const struct isolated *parent, char ***ret_ro,
+                        struct pinfold_isolated_options *ret, struct pinfold_error *err)
+{
+    const char *const *shown[] = { (const char *const *)parent->ro,
+                                   (const char *const *)parent->rw };
+
+    *ret_ro = pf_strv_concat(shown, PF_COUNT(shown));
+    if (!*ret_ro)
+        return pf_fail_nomem(err);
+    *ret = (struct pinfold_isolated_options){
+        .size = sizeof(*ret),
+        .workspace_root = parent->dir.real_root,
+        .timeout_seconds = parent->dir.timeout_seconds,
+        .max_output_bytes = parent->dir.max_output_bytes,
+        .env = (const char *const *)parent->dir.env,
+        .ro = (const char *const *)*ret_ro,
+        .rootfs = parent->rootfs,
+        .net = PINFOLD_NET_NONE,
+        .limits = parent->limits,
+        .workspace_read_only = true,
+    };
+    return 0;
+}
+
+static int isolated_view(void *state, struct pinfold_backend **ret_view, struct pinfold_error *err)
+{
+    PF_CLEANUP(isolated_freep) struct isolated *view = new_isolated();
+    struct isolated *parent = state;
+    struct pinfold_isolated_options options;
+    _cleanup_strv_ char **ro = NULL;
+    int r;
+
+    /* Its mount is the jail's own, and what is mounted in one jail cannot be shown in another. */
+    if (parent->layers.made)
+        return pf_fail(
+                err, PINFOLD_ENOTSUP,
+                "view: a workspace on an overlay of its seed has no read-only views; seed it "
+                "by copying");
+    if (!view)
+        return pf_fail_nomem(err);
+    r = view_options(parent, &ro, &options, err);
+    if (r == 0)
+        r = copy_options(view, &options, err);
+    if (r < 0)
+        return r;
+    view->is_view = true;
+    view->quota.limit_bytes = PINFOLD_UNLIMITED; /* it adds nothing; its parent's watch goes on */
+    view->dir.real_root = strdup(parent->dir.real_root);
+    if (!view->dir.real_root)
+        return pf_fail_nomem(err);
+    /* The directory itself, whatever its name leads to by now. */
+    r = pf_directory_get_root(&parent->dir, &view->dir.root, NULL, err);
+    if (r == 0)
+        r = pinfold_backend_new(&view_ops, view, NULL, ret_view, err);
+    if (r == 0)
+        (void)TAKE(view);
     return r;
 }

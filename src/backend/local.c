@@ -18,6 +18,7 @@
 struct local {
     struct pf_directory dir; /* first: the operations of directory.h take it for the state */
     bool inherit_env;
+    bool process_ends;
 };
 
 static int local_create(void *state, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -48,9 +49,9 @@ static void local_free(void *state)
 
 /* ---- commands ---- */
 
-static int get_launcher(struct pf_directory *dir, struct pf_launcher **ret,
-                        struct pinfold_error *err)
+static int get_launcher(struct local *local, struct pf_launcher **ret, struct pinfold_error *err)
 {
+    struct pf_directory *dir = &local->dir;
     int r = 0;
 
     pthread_mutex_lock(&dir->lock);
@@ -59,6 +60,8 @@ static int get_launcher(struct pf_directory *dir, struct pf_launcher **ret,
                     PF_QUOTE(dir->configured_root));
     else if (!dir->launcher)
         r = pf_launcher_new(&dir->launcher, err);
+    if (r == 0 && local->process_ends)
+        pf_launcher_let_stay(dir->launcher);
     *ret = dir->launcher;
     pthread_mutex_unlock(&dir->lock);
     return r;
@@ -98,7 +101,7 @@ static int local_execute(void *state, const struct pinfold_execute_options *opti
     if (r == 0)
         r = pf_directory_get_root(&local->dir, &root, cancel, err);
     if (r == 0)
-        r = get_launcher(&local->dir, &launcher, err);
+        r = get_launcher(local, &launcher, err);
     if (r < 0)
         return r;
     cwd_fd = pf_beneath_open(root->fd, cwd, O_PATH | O_DIRECTORY, 0);
@@ -163,6 +166,7 @@ int pinfold_local_backend_new(const struct pinfold_local_options *options,
     if (!local)
         return pf_fail_nomem(err);
     local->inherit_env = !options->no_inherit_env;
+    local->process_ends = options->process_ends;
     r = pf_directory_init(&local->dir, options->workspace_root, options->timeout_seconds,
                           options->max_output_bytes, options->env, err);
     if (r == 0)

@@ -46,6 +46,7 @@ static int make_backend(struct pf_box *box, const struct pf_options *options, co
     local.max_output_bytes = options->max_output_bytes;
     local.no_inherit_env = options->no_inherit_env;
     local.env = options->env;
+    local.process_ends = box->temporary; /* a directory that is kept is held by nobody afterwards */
     return pinfold_local_backend_new(&local, &box->backend, err);
 }
 

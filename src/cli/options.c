@@ -215,7 +215,7 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 }
 
 static const struct flag flags[] = {
-    { "backend", "NAME", "local: the host itself, without isolation (default); or isolated",
+    { "backend", "NAME", "isolated (default); or local: the host itself, without isolation",
       PF_FOR_RUN, 0, apply_backend },
     { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT],...; repeatable",
       PF_FOR_ISOLATED, 0, apply_net },
@@ -257,8 +257,8 @@ static const struct flag flags[] = {
     { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
       PF_FOR_RUN, 0, apply_max_output },
     { "env", "NAME=VALUE", "set a variable for the command; repeatable", PF_FOR_RUN, 0, apply_env },
-    { "no-inherit-env", NULL, "give the command no variable but those of --env", PF_FOR_RUN, 0,
-      apply_no_inherit_env },
+    { "no-inherit-env", NULL, "local: give the command no variable but those of --env", PF_FOR_RUN,
+      0, apply_no_inherit_env },
     { "workspace", "DIR", "work in DIR and keep it (default: a temporary directory)",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_workspace },
     { "audit", "FILE", "append one JSON line to FILE for everything that is done", PF_FOR_RUN, 0,
@@ -389,7 +389,7 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
                       struct pf_options *ret_options, int *ret_status)
 {
     struct option long_options[FLAG_COUNT + 1];
-    struct pf_options options = { 0 };
+    struct pf_options options = { .isolated = true };
 
     if (!make_lists(&options, argc)) {
         pf_say("out of memory");

@@ -27,7 +27,7 @@ struct pf_options {
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
     bool takes_extras;          /* something of extras.h */
-    bool isolated;              /* --backend isolated */
+    bool isolated;              /* not --backend local */
     const char *isolated_alone; /* an option given that only this backend has */
     bool overlay;               /* --seed-mode overlay */
     bool host_net;              /* --net host */

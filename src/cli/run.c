@@ -10,6 +10,7 @@
 
 #include "cli/box.h"
 #include "cli/extras.h"
+#include "cli/hint.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/say.h"
@@ -60,7 +61,7 @@ static int start(struct run *run)
         int status = failed(run, &err);
         pf_say_list(&seed.errors);
         if (run->options.isolated && err.code == PINFOLD_ENOTSUP)
-            pf_doctor_complain();
+            pf_doctor_complain(err.msg);
         if (err.code == PINFOLD_EPREPARE)
             pf_say("the command was not run; mend what --seed or --workspace names, or leave out "
                    "what cannot be copied with --exclude");
@@ -128,6 +129,10 @@ static void note_result(const struct run *run)
     note_limit(&run->result);
     if (run->out.cut || run->result.truncated)
         pf_note("the output was cut; --max-output lets more of it through");
+    if (run->options.isolated && run->result.exit_code == 127)
+        pf_hint_missing(&run->options);
+    else if (run->result.exit_code != 0)
+        pf_hint_empty(&run->options);
     if (run->result.background)
         pf_note("%u processes that it left in the background are stopped", run->result.background);
 }
@@ -311,13 +316,20 @@ const struct pf_command pf_command_run = {
             "__pycache__, .venv, .env, *.pem, credentials.json, secrets/, and what --exclude\n"
             "adds.\n"
             "\n"
+            "With --seed-mode overlay nothing is copied in: the command sees the seed, without\n"
+            "what is left out, below its own changes, and cannot change it. The seed must belong\n"
+            "to you alone, and stay as it is meanwhile. Where the machine cannot do it the seed\n"
+            "is copied, with a warning. A workspace then holds what was changed, in changes/.\n"
+            "\n"
             "The exit status is the command's; 124 when it ran out of time, 125 when pinfold\n"
             "itself failed, 126 or 127 when the command could not be started or was not found,\n"
             "128+n when signal n ended it, or ended us.\n"
             "\n"
-            "The local backend does not isolate: the command can do whatever you can do. The\n"
-            "isolated one contains it: a system that is read-only, the workspace at /workspace,\n"
-            "no network unless --net opens one, and nothing else of this machine.\n"
+            "The command is contained: it sees a system that is read-only, the workspace at\n"
+            "/workspace, no network unless --net opens one, and nothing else of this machine,\n"
+            "your home and your environment included; --ro and --env give it more. Where the\n"
+            "machine cannot do that nothing is run, and 'pinfold doctor' says how to turn it on.\n"
+            "With --backend local the command can do whatever you can do.\n"
             "\n"
             "Bytes may end in K, M or G, powers of 1024; limits may be 'unlimited'. What no "
             "control\n"

@@ -106,6 +106,8 @@ static int add_generated(struct pf_draft *draft, enum pinfold_net net)
         { "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"
                                "services: files\nprotocols: files\n" },
         { "etc/hostname", "pinfold\n" },
+        /* What the owner's ~/.gitconfig would say; without it there is no commit. */
+        { "etc/gitconfig", "[user]\n\tname = agent\n\temail = agent@pinfold.invalid\n" },
     };
     int r = 0;
 
@@ -124,8 +126,15 @@ static int add_generated(struct pf_draft *draft, enum pinfold_net net)
 int pf_plan_etc(struct pf_draft *draft, enum pinfold_net net)
 {
     static const char *const shown[] = {
-        "/etc/alternatives", "/etc/ca-certificates", "/etc/fonts",     "/etc/ld.so.cache",
-        "/etc/perl",         "/etc/services",        "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
+        "/etc/alternatives",
+        "/etc/ca-certificates",
+        "/etc/fonts",
+        "/etc/ld.so.cache",
+        "/etc/perl",
+        "/etc/protocols",
+        "/etc/services",
+        "/etc/ssl/certs",
+        "/etc/ssl/openssl.cnf",
     };
     int r = add(draft, PF_OP_DIR, 0, 0755, "etc", "");
 

@@ -10,16 +10,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MOST_PROCESSES (1 << 22) /* of any kernel */
 
 static int workspace = -1;
+static pid_t letting_go;
 
 static int clone_tree(int dir, const char *path)
 {
@@ -167,8 +170,9 @@ static int show_device(const char *source, const char *target)
 
 static void mask(const char *target)
 {
-    /* If it is not there, this kernel does not have it. */
-    if (show_device("dev/null", target) < 0 && errno != ENOENT)
+    /* With the attributes that this mount of it has. If the target is not there, this kernel does
+     * not have it. */
+    if (mount("dev/null", target, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
         init_fail("mask the file", target);
 }
 
@@ -260,7 +264,38 @@ static void limit_processes(uint64_t count)
     close(fd);
 }
 
-void init_build(const struct pf_plan *plan)
+/* In a process that shares the memory, and has a working directory of its own, still the old root.
+ * errno is everybody's. */
+static int let_go(void *unused)
+{
+    (void)unused;
+    return syscall(SYS_umount2, ".", MNT_DETACH) < 0 ? errno : 0;
+}
+
+/* Taking the old root away lasts until all processors have seen it: nothing to do for milliseconds
+ * on a busy machine, so that somebody else waits for it. */
+static void let_go_begin(void)
+{
+    static _Alignas(16) char stack[8192];
+
+    letting_go = clone(let_go, stack + sizeof(stack), CLONE_VM | CLONE_FILES, NULL);
+    if (letting_go < 0)
+        init_fail("fork a process", "to let go of the host's root");
+}
+
+void init_build_end(void)
+{
+    int status = 0;
+
+    while (waitpid(letting_go, &status, __WALL) < 0 && errno == EINTR) {
+    }
+    if (status == 0)
+        return;
+    errno = WIFEXITED(status) ? WEXITSTATUS(status) : ECANCELED;
+    init_fail("let go of the host's root", "");
+}
+
+void init_build_begin(const struct pf_plan *plan)
 {
     map_ids(plan);
     /* When the machine is out of memory the kernel shall look here first. */
@@ -287,8 +322,7 @@ void init_build(const struct pf_plan *plan)
     /* The new root is put on top of the old one and the old one under it taken away. */
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         init_fail("change the root (pivot_root)", "");
-    if (umount2(".", MNT_DETACH) < 0)
-        init_fail("let go of the host's root", "");
+    let_go_begin();
     if (chdir("/workspace") < 0)
         init_fail("enter", "/workspace");
 }

@@ -26,6 +26,7 @@ struct pf_launcher {
     struct pf_live *live;
     size_t running; /* commands that a pf_run() waits for */
     bool stopped;
+    bool stays;  /* see pf_launcher_let_stay() */
     pid_t owner; /* a fork of the host must not touch what is its parent's */
     enum pf_launch_mode mode, last_mode;
     const char *helper_path; /* of a test */
@@ -41,20 +42,27 @@ int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
     pthread_mutex_init(&launcher->lock, NULL); /* neither can fail with default attributes */
     pthread_cond_init(&launcher->idle, NULL);
     launcher->owner = getpid();
-    launcher->helper.socket = -1;
+    launcher->helper.socket = launcher->helper.resident = -1;
     *ret = launcher;
     return 0;
 }
 
-int pf_launcher_new_in_jail(int socket, struct pf_launcher **ret, struct pinfold_error *err)
+int pf_launcher_new_in_jail(int socket, int resident, struct pf_launcher **ret,
+                            struct pinfold_error *err)
 {
     int r = pf_launcher_new(ret, err);
 
     if (r == 0) {
         (*ret)->mode = PF_LAUNCH_JAIL;
         (*ret)->helper.socket = socket;
+        (*ret)->helper.resident = resident;
     }
     return r;
+}
+
+void pf_launcher_let_stay(struct pf_launcher *launcher)
+{
+    launcher->stays = true;
 }
 
 void pf_launcher_force(struct pf_launcher *launcher, enum pf_launch_mode mode, const char *helper)
@@ -85,8 +93,10 @@ static pid_t fork_supervisor(const struct pf_super_spec *spec)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pid = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
-    if (pid == 0)
+    if (pid == 0) {
         pf_supervise(spec);
+        _exit(0);
+    }
     saved = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return pid < 0 ? -saved : pid;
@@ -167,6 +177,7 @@ static int launch(struct pf_launcher *launcher, struct pf_super_spec *spec, pid_
     if (r < 0)
         return r;
     launcher->last_mode = PF_LAUNCH_DIRECT;
+    spec->stays = launcher->stays;
     *ret_pid = fork_supervisor(spec);
     return *ret_pid < 0 ? pf_fail_os(err, -*ret_pid, "fork a supervisor for the command") : 0;
 }
@@ -206,6 +217,8 @@ static bool has_ended(struct pf_live *live)
     struct pf_super_message message;
     ssize_t len;
 
+    if (live->over && live->control >= 0)
+        return true; /* it waits for our hang-up */
     if (live->control < 0) {
         if (waitpid(live->pid, NULL, __WALL | WNOHANG) == 0)
             return false;
@@ -291,7 +304,9 @@ void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, boo
 {
     pthread_mutex_lock(&launcher->lock);
     live->called = false;
-    if (!lingers) {
+    if (live->over && launcher->stays && live->pid > 0) {
+        /* The next start, or the end of this process, hangs up. */
+    } else if (!lingers) {
         /* Its last message came, or this hang-up kills the command. Either way it ends alone:
          * waiting here for its teardown would only cost time. The next call or the stop reaps. */
         close(live->control);
@@ -344,11 +359,11 @@ static void wait_idle(struct pf_launcher *launcher)
                                                .tv_nsec = until % PF_NS_PER_SEC });
 }
 
-/* A jail's socket is not ours to close. */
+/* A jail's sockets are not ours to close. */
 static void forget_helper(struct pf_launcher *launcher)
 {
     if (launcher->mode == PF_LAUNCH_JAIL)
-        launcher->helper.socket = -1;
+        launcher->helper.socket = launcher->helper.resident = -1;
     else
         pf_helper_stop(&launcher->helper);
 }
@@ -383,6 +398,10 @@ void pf_launcher_stop(struct pf_launcher *launcher)
     while (left) {
         struct pf_live *live = left;
         left = live->next;
+        if (live->over && live->control >= 0) {
+            free(live); /* its supervisor ends with this process */
+            continue;
+        }
         wait_for_end(live);
         bury(live);
     }

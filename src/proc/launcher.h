@@ -13,6 +13,7 @@
 struct pf_live {
     int control;              /* owner's end of the socket */
     pid_t pid;                /* of a supervisor that is our own child; 0: the helper's */
+    bool over;                /* the supervisor has nothing more to say, and may stay */
     bool called;              /* a pf_run() waits for it and takes it out of the table */
     _Atomic pid_t supervisor; /* whoever's child; 0: the helper has not said it yet */
     struct pf_live *next;
@@ -51,6 +52,7 @@ size_t pf_launcher_count(struct pf_launcher *launcher); /* commands in the table
 /* The helper program: helper.c. */
 struct pf_helper {
     int socket;
+    int resident; /* of a jail: the socket of its resident supervisor; -1: there is none */
     pid_t pid;
 };
 

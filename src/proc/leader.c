@@ -97,23 +97,20 @@ static void fail(const struct pf_super_spec *spec, enum pf_super_stage stage)
 /* exec resets handlers but keeps what is ignored, and hosts ignore SIGPIPE, SIGINT, SIGCHLD. By the
  * system call, because the C library refuses the two signals that it uses itself, which the host
  * may have inherited as ignored all the same. */
-static void default_signals(void)
+void pf_default_signals(void)
 {
     enum { KERNEL_SIGNALS = 64 };
     /* At least a struct sigaction as the kernel has it: all zero is SIG_DFL, an empty mask. */
     const unsigned long fresh[8] = { 0 };
-    sigset_t none;
 
     for (int sig = 1; sig <= KERNEL_SIGNALS; sig++)
         syscall(SYS_rt_sigaction, sig, fresh, NULL, KERNEL_SIGNALS / 8);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Descriptors 0 to 2 are free, so that the first open(2) is stdin. */
+/* Descriptors 0 to 2 are free or nothing, so that the first open(2) is stdin. */
 static int set_stdio(const struct pf_super_spec *spec)
 {
-    int in = open("/dev/null", O_RDWR);
+    int in = spec->resident ? spec->resident->null : open("/dev/null", O_RDWR);
 
     if (in < 0 || (in != STDIN_FILENO && dup2(in, STDIN_FILENO) < 0))
         return -1;
@@ -126,6 +123,7 @@ static int leader_main(void *arg)
 {
     const struct start *start = arg;
     const struct pf_super_spec *spec = start->spec;
+    sigset_t none;
     int sys_errno;
 
     setsid(); /* no terminal, and a process group to send signals to */
@@ -138,7 +136,10 @@ static int leader_main(void *arg)
         fail(spec, PF_STAGE_CWD);
     if (set_stdio(spec) < 0)
         fail(spec, PF_STAGE_STDIO);
-    default_signals();
+    if (!spec->fresh_signals)
+        pf_default_signals();
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     if (spec->search) {
         sys_errno = search_and_execute(spec);
     } else {

@@ -219,6 +219,7 @@ static void hear(struct run *run)
     }
     run->left = message.left;
     run->gone = message.left == 0 || message.cause != PF_CAUSE_NONE;
+    run->live->over = run->gone && message.event == PF_EVENT_EXITED;
 }
 
 static bool has_open_stream(const struct run *run)

@@ -39,6 +39,7 @@ struct super {
     pid_t leader;
     int status;
     bool leader_gone, exit_told, childless;
+    bool over;
     int64_t wake;    /* when the present phase ends */
     unsigned rounds; /* of killing */
     int64_t cpu_ns;  /* of what was reaped, with what that had waited for */
@@ -199,6 +200,18 @@ static unsigned count_descendants(void)
     return (unsigned)pf_children(pids, PF_COUNT(pids), true);
 }
 
+/* Freeing the inode of a directory that was removed can take longer than all of a short command,
+ * and whoever holds it last pays for it: this process, when the owner has gone. */
+static void stay(const struct super *super)
+{
+    struct pollfd fds[] = { { super->control, 0, 0 }, /* only the hang-up */
+                            { super->owner, POLLIN, 0 } };
+
+    while (super->control >= 0 && super->owner >= 0 && poll(fds, PF_COUNT(fds), -1) < 0 &&
+           errno == EINTR) {
+    }
+}
+
 static void tell_end(const struct super *super, enum pf_super_event event, unsigned left)
 {
     tell(super, (struct pf_super_message){ .event = event,
@@ -209,25 +222,41 @@ static void tell_end(const struct super *super, enum pf_super_event event, unsig
                                            .peak_bytes = super->peak_bytes });
 }
 
-static void finish(struct super *super, unsigned left) __attribute__((noreturn));
 static void finish(struct super *super, unsigned left)
 {
     tell_end(super, super->exit_told ? PF_EVENT_GONE : PF_EVENT_EXITED, left);
-    _exit(0);
+    if (super->spec->stays && !super->exit_told)
+        stay(super);
+    super->over = true;
+    /* With children that are not its own command's it could not tell when that is over. */
+    if (left > 0 || super->exit_told)
+        _exit(0);
+}
+
+/* Others run on after the leader, for as long as they like. */
+static void linger(struct super *super)
+{
+    const struct pf_resident *resident = super->spec->resident;
+    pid_t self = getpid();
+
+    super->phase = LINGERING;
+    super->exit_told = true;
+    super->wake = PF_NEVER;
+    tell_end(super, PF_EVENT_EXITED, 1);
+    if (resident)
+        (void)!write(resident->retire, &self, sizeof(self));
 }
 
 /* After every wait: what do the children that are left mean? */
 static void look_around(struct super *super, int64_t now)
 {
     reap(super);
-    if (super->childless)
+    if (super->childless) {
         finish(super, 0);
-    if (super->phase == RUNNING && super->leader_gone) {
-        super->phase = LINGERING;
-        super->exit_told = true;
-        super->wake = PF_NEVER;
-        tell_end(super, PF_EVENT_EXITED, 1);
+        return;
     }
+    if (super->phase == RUNNING && super->leader_gone)
+        linger(super);
     if (super->phase == RUNNING && now >= super->wake)
         begin_termination(super, PF_CAUSE_DEADLINE);
     if (super->phase == TERMINATING &&
@@ -310,17 +339,23 @@ static void wait_for_something(struct super *super)
             drain(super, &super->drain[i]);
 }
 
-/* What must stand before the leader starts. */
-static bool set_up(struct super *super, struct pf_super_spec *spec)
+bool pf_super_settle(void)
 {
     struct sigaction fresh = { .sa_handler = SIG_DFL };
-    sigset_t child;
 
     sigaction(SIGCHLD, &fresh, NULL); /* ignored, it would reap behind our back */
     /* Out of reach of what kills the host's process group. Not a session of its own: where the
      * scheduler groups by session (autogroup) making one costs more than all the rest here. */
     setpgid(0, 0);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || !set_descriptors(spec))
+    return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+}
+
+/* What must stand before the leader starts. */
+static bool set_up(struct super *super, struct pf_super_spec *spec)
+{
+    sigset_t child;
+
+    if (!spec->resident && (!pf_super_settle() || !set_descriptors(spec)))
         return false;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -348,26 +383,27 @@ void pf_supervise(const struct pf_super_spec *given)
 
     if (!set_up(&super, &spec)) {
         pf_super_fail(spec.control, errno, PF_STAGE_SETUP);
-        _exit(1);
+        return;
     }
     super.leader = pf_leader_start(&spec);
     if (super.leader < 0) {
         pf_super_fail(spec.control, -super.leader, PF_STAGE_FORK);
-        _exit(1);
+        return;
     }
     close(spec.write_end[0]);
     close(spec.write_end[1]);
-    if (spec.cwd >= 0)
+    if (spec.cwd >= 0 && !spec.stays)
         close(spec.cwd);
     if (spec.script >= 0)
         close(spec.script);
     /* Past the C library: where a sanitizer has its own prctl(2), that one takes a lock which a
      * thread of the host may have held at the fork. */
-    syscall(SYS_prctl, PR_SET_NAME, "pinfold-super", 0, 0, 0);
+    if (!spec.resident)
+        syscall(SYS_prctl, PR_SET_NAME, "pinfold-super", 0, 0, 0);
     /* The socket hangs up when the owner is gone, unless a fork of it still holds the other end. */
     if (spec.owner > 0)
         super.owner = (int)syscall(SYS_pidfd_open, spec.owner, 0);
-    while (true) {
+    while (!super.over) {
         wait_for_something(&super);
         look_around(&super, pf_clock_now());
     }

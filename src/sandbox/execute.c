@@ -86,8 +86,8 @@ int pinfold_sandbox_execute(struct pinfold_sandbox *sandbox,
         r = pf_sandbox_path(session, options->cwd, &cwd, &local);
     normalised.cwd = cwd;
     if (r == 0)
-        r = PF_BACKEND_CALL(pf_session_backend(session), &local, execute, &normalised, ret_result,
-                            cancel, &local);
+        r = PF_BACKEND_CALL(pf_sandbox_reader(sandbox, session), &local, execute, &normalised,
+                            ret_result, cancel, &local);
     audit_execute(sandbox, session, options, ret_result, r, &local);
     if (r < 0 && err)
         *err = local;

@@ -54,6 +54,18 @@ def pinfold() -> Callable[..., Any]:
     return run
 
 
+@pytest.fixture(params=["isolated", "local"])
+def backend(request: pytest.FixtureRequest) -> list[str]:
+    """For what holds on both: the words that choose one. The default is not named."""
+    return [] if request.param == "isolated" else ["--backend", "local"]
+
+
+@pytest.fixture
+def run(pinfold: Callable[..., Any], backend: list[str]) -> Callable[..., Any]:
+    """Run a command in a workspace, quietly, on each backend."""
+    return lambda *args, **options: pinfold("run", "-q", *backend, *args, **options)
+
+
 @pytest.fixture
 def start() -> Any:
     """Start the command in the background; it is killed at the end of the test."""

@@ -17,12 +17,3 @@ def wait_until(condition: Callable[[], Any], seconds: float = 20) -> Any:
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.01)
     return found
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"

@@ -222,7 +222,6 @@ def test_a_file_system_inside_the_seed_gives_way_to_a_copy(owner, seed):
 
 
 @pytest.mark.parametrize("options, complaint", [
-    (("--seed-mode", "overlay", "--seed", "."), "needs --backend isolated"),
     (("--backend", "local", "--seed-mode", "overlay", "--seed", "."), "needs --backend isolated"),
     (OVERLAY, "without --seed"),
     (("--seed-mode", "magic"), "none of: copy, overlay"),

@@ -30,6 +30,7 @@ def tools() -> Iterator[Path]:
         place = Path(path)
         place.chmod(0o755)
         copy_programs(place, PINFOLD.parent)
+        shutil.copy(PINFOLD.parent / "tests/escape/view_pair", place)
         compile_c(place / "calls", *sorted(HERE.glob("calls*.c")))
         yield place
 
