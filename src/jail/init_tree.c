@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -264,23 +263,15 @@ static void limit_processes(uint64_t count)
     close(fd);
 }
 
-/* In a process that shares the memory, and has a working directory of its own, still the old root.
- * errno is everybody's. */
-static int let_go(void *unused)
-{
-    (void)unused;
-    return syscall(SYS_umount2, ".", MNT_DETACH) < 0 ? errno : 0;
-}
-
 /* Taking the old root away lasts until all processors have seen it: nothing to do for milliseconds
  * on a busy machine, so that somebody else waits for it. */
 static void let_go_begin(void)
 {
-    static _Alignas(16) char stack[8192];
-
-    letting_go = clone(let_go, stack + sizeof(stack), CLONE_VM | CLONE_FILES, NULL);
+    letting_go = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
     if (letting_go < 0)
         init_fail("fork a process", "to let go of the host's root");
+    if (letting_go == 0)
+        _exit(umount2(".", MNT_DETACH) < 0 ? errno : 0);
 }
 
 void init_build_end(void)
