@@ -13,6 +13,7 @@
 #include <pinfold/policy.h>
 #include <pinfold/result.h>
 #include <pinfold/sandbox.h>
+#include <pinfold/temp_workspace.h>
 
 PINFOLD_BEGIN_DECLS
 

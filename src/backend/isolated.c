@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <pinfold/temp_workspace.h>
+
 #include "backend/directory.h"
 #include "backend/layers.h"
 #include "backend/quota.h"
@@ -22,13 +24,13 @@
 #include "jail/jail.h"
 #include "proc/env.h"
 #include "tree/beneath.h"
-#include "tree/file.h"
 #include "tree/place.h"
 #include "tree/usage.h"
 
 struct isolated {
     struct pf_directory dir; /* first: the operations of directory.h take it for the state */
     bool own_root;           /* a temporary one, deleted by close */
+    struct pinfold_temp_workspace *temporary;
     bool workspace_read_only;
     char **ro, **rw;
     char *rootfs;
@@ -140,17 +142,12 @@ static int open_egress(struct isolated *isolated, struct pinfold_error *err)
 
 static int make_root(struct isolated *isolated, struct pinfold_error *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    _cleanup_free_ char *path = NULL;
+    int r = pinfold_temp_workspace_new(&isolated->temporary, err);
 
-    if (asprintf(&path, "%s/pinfold-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0) {
-        path = NULL;
-        return pf_fail_nomem(err);
-    }
-    if (!mkdtemp(path))
-        return pf_fail_os(err, errno, "make a workspace under %s", PF_QUOTE(tmp ? tmp : "/tmp"));
-    isolated->dir.configured_root = TAKE(path);
-    return 0;
+    if (r < 0)
+        return r;
+    isolated->dir.configured_root = strdup(pinfold_temp_workspace_path(isolated->temporary));
+    return isolated->dir.configured_root ? 0 : pf_fail_nomem(err);
 }
 
 /* The jail's part in execution. Commands may be refused already. */
@@ -220,32 +217,20 @@ static int need_jail(struct isolated *isolated, struct pinfold_error *err)
     return r;
 }
 
-static void remove_own_root(struct isolated *isolated)
-{
-    _cleanup_free_ char *path = TAKE(isolated->dir.configured_root);
-    char *slash = strrchr(path, '/');
-    _cleanup_close_ int parent_fd = -1;
-
-    *slash = '\0';
-    parent_fd = pf_root_open(*path ? path : "/", false, NULL, NULL);
-    if (parent_fd >= 0)
-        pf_tree_remove(parent_fd, slash + 1, NULL);
-    free(TAKE(isolated->dir.real_root));
-}
-
 static int isolated_close(void *state, struct pinfold_error *err)
 {
     struct isolated *isolated = state;
 
-    (void)err;
     pf_quota_done(&isolated->quota);
     pf_directory_close(&isolated->dir);
     pf_egress_stop(TAKE(isolated->egress));
     pf_jail_close(TAKE(isolated->jail));
     pf_layers_done(&isolated->layers, false);
-    if (isolated->own_root && isolated->dir.configured_root)
-        remove_own_root(isolated);
-    return 0;
+    if (!isolated->own_root)
+        return 0;
+    free(TAKE(isolated->dir.configured_root));
+    free(TAKE(isolated->dir.real_root));
+    return pinfold_temp_workspace_free(TAKE(isolated->temporary), err);
 }
 
 /* The rights of root end at the walls: inside, its commands are an ordinary user. */

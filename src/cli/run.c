@@ -15,7 +15,6 @@
 #include "cli/options.h"
 #include "cli/say.h"
 #include "cli/stream.h"
-#include "cli/workspace.h"
 
 #define DEFAULT_TIMEOUT_SECONDS 120.0
 /* How long the library may take to kill the command at its deadline before a write to a reader
@@ -179,13 +178,18 @@ static int execute(struct run *run)
 /* What could not be copied back is in the workspace and nowhere else. */
 static void keep_workspace(struct run *run)
 {
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    const char *path;
+
     if (!run->box.temporary)
         return;
-    run->box.keep = true;
-    pf_say("the results are kept in %s%s; remove it when you have them", run->box.temporary,
+    if (pinfold_temp_workspace_keep(run->box.temporary, &err) < 0)
+        pf_say("%s; move it away soon", err.msg);
+    path = pinfold_temp_workspace_path(run->box.temporary);
+    pf_say("the results are kept in %s%s; remove it when you have them", path,
            run->overlay ? "/changes" : "");
     if (run->report)
-        run->report->kept(run->report, run->box.temporary);
+        run->report->kept(run->report, path);
 }
 
 /* Flush. Returns the exit status of the whole, which was status before. */
@@ -237,10 +241,14 @@ static int run_in_box(struct run *run)
 
     if (pf_interrupt_catch(&run->cancel, &err) < 0)
         return failed(run, &err);
-    if (!workspace)
-        workspace = run->box.temporary = pf_workspace_make();
-    if (!workspace)
-        return PF_EXIT_FAILED;
+    if (!workspace) {
+        if (pinfold_temp_workspace_new(&run->box.temporary, &err) < 0) {
+            failed(run, &err);
+            pf_say("set TMPDIR, or name a workspace with --workspace");
+            return PF_EXIT_FAILED;
+        }
+        workspace = pinfold_temp_workspace_path(run->box.temporary);
+    }
     if (pf_box_open(&run->box, &run->options, workspace, &err) < 0)
         status = failed(run, &err);
     if (!status)

@@ -147,6 +147,8 @@ int pf_plan_etc(struct pf_draft *draft, enum pinfold_net net)
     if (r == 0)
         r = add_java(draft);
     if (r == 0)
+        r = add_copy(draft, "/etc/protocols"); /* small: a copy is cheaper than a mount */
+    if (r == 0)
         r = add_localtime(draft);
     if (r == 0)
         r = add(draft, PF_OP_LINK, 0, 0, "etc/mtab", "/proc/self/mounts");

@@ -48,10 +48,10 @@ struct super {
     int drain[2];
 };
 
-static void tell(const struct super *super, struct pf_super_message message)
+/* Returns whether it could be said. A lost owner is noticed elsewhere. */
+static bool tell(const struct super *super, struct pf_super_message message)
 {
-    /* A lost owner is noticed elsewhere. */
-    (void)!send(super->control, &message, sizeof(message), MSG_NOSIGNAL);
+    return send(super->control, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message);
 }
 
 void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage)
@@ -212,9 +212,10 @@ static void stay(const struct super *super)
     }
 }
 
-static void tell_end(const struct super *super, enum pf_super_event event, unsigned left)
+static bool tell_end(const struct super *super, enum pf_super_event event, unsigned left)
 {
-    tell(super, (struct pf_super_message){ .event = event,
+    return tell(super,
+                (struct pf_super_message){ .event = event,
                                            .cause = super->cause,
                                            .status = super->leader_gone ? super->status : SIGKILL,
                                            .left = left,
@@ -224,10 +225,11 @@ static void tell_end(const struct super *super, enum pf_super_event event, unsig
 
 static void finish(struct super *super, unsigned left)
 {
-    tell_end(super, super->exit_told ? PF_EVENT_GONE : PF_EVENT_EXITED, left);
-    if (super->spec->stays && !super->exit_told)
-        stay(super);
+    bool told = tell_end(super, super->exit_told ? PF_EVENT_GONE : PF_EVENT_EXITED, left);
+
     super->over = true;
+    if (super->spec->stays && told && !super->exit_told)
+        stay(super);
     /* With children that are not its own command's it could not tell when that is over. */
     if (left > 0 || super->exit_told)
         _exit(0);

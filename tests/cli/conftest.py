@@ -10,7 +10,8 @@ from typing import Any, Callable
 
 import pytest
 
-from helpers import BUILD, STRANGER, copy_programs
+from helpers import BUILD
+from owners import IS_ROOT, STRANGER, copy_programs, credentials
 
 FIRST_TMPDIR = tempfile.gettempdir()
 
@@ -111,7 +112,7 @@ def common():
 def as_stranger(common: Path) -> Callable[..., Any]:
     """Run the command as somebody who is not root."""
     binary = copy_programs(common)
-    who = {"user": STRANGER, "group": STRANGER, "extra_groups": []} if os.getuid() == 0 else {}
+    who = credentials(STRANGER if IS_ROOT else os.getuid())
 
     def run(*args: Any, **env: Any) -> Any:
         return subprocess.run([binary, *map(str, args)], capture_output=True, text=True,
