@@ -126,15 +126,8 @@ static int add_generated(struct pf_draft *draft, enum pinfold_net net)
 int pf_plan_etc(struct pf_draft *draft, enum pinfold_net net)
 {
     static const char *const shown[] = {
-        "/etc/alternatives",
-        "/etc/ca-certificates",
-        "/etc/fonts",
-        "/etc/ld.so.cache",
-        "/etc/perl",
-        "/etc/protocols",
-        "/etc/services",
-        "/etc/ssl/certs",
-        "/etc/ssl/openssl.cnf",
+        "/etc/alternatives", "/etc/ca-certificates", "/etc/fonts",     "/etc/ld.so.cache",
+        "/etc/perl",         "/etc/services",        "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
     };
     int r = add(draft, PF_OP_DIR, 0, 0755, "etc", "");
 

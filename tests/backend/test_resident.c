@@ -105,9 +105,9 @@ static void a_thousand_commands_wear_a_supervisor_out(void **state)
     struct fixture *f = *state;
     long first = find_resident(f);
 
-    for (int i = 0; i < 1100; i++)
-        assert_true(run(f, "echo $PPID") > 1);
-    assert_true(find_resident(f) != first);
+    /* Two or more commands each; those that came too early for it do not count. */
+    for (int i = 0; find_resident(f) == first; i++)
+        assert_true(i < 5000);
 }
 
 static void *run_beside(void *arg)
@@ -153,9 +153,13 @@ static void what_is_left_behind_keeps_its_supervisor(void **state)
 static void a_supervisor_that_is_killed_at_work_is_replaced(void **state)
 {
     struct fixture *f = *state;
-    long killed = find_resident(f);
+    long killed = find_resident(f), r = 0;
+    char command[128];
 
-    assert_int_equal(run(f, "kill -9 $PPID; sleep 50"), -PINFOLD_EBACKEND);
+    snprintf(command, sizeof(command), "[ $PPID != %ld ] || { kill -9 $PPID; sleep 50; }", killed);
+    for (int i = 0; r == 0 && i < TRIES; i++)
+        r = run(f, command);
+    assert_int_equal(r, -PINFOLD_EBACKEND);
     assert_true(find_resident(f) != killed);
 }
 
@@ -166,8 +170,10 @@ static void a_supervisor_that_is_killed_idle_is_replaced(void **state)
     char command[512];
     long killed;
 
+    /* It may take a request along while it dies: that one was killed at work. */
     assert_int_equal(run(f, "{ while [ ! -e victim ]; do sleep 0.02; done; read pid <victim; "
-                            "kill -9 $pid; touch done; } >/dev/null 2>&1 &"),
+                            "kill -9 $pid; while [ -e /proc/$pid ]; do sleep 0.02; done; "
+                            "touch done; } >/dev/null 2>&1 &"),
                      0);
     killed = find_resident(f);
     snprintf(command, sizeof(command), "echo %ld >'%s/new' && mv '%s/new' '%s/victim'", killed,
