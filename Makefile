@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 
-.PHONY: help run build test bench install clean fmt deps-build deps-test
+.PHONY: help run build test soak bench install clean fmt deps-build deps-test
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,11 @@ build: deps-build ## leave build/pinfold and build/libpinfold.so
 
 test: deps-test ## build with gcc, clang, sanitizers and valgrind, and run every test and gate
 	@tools/run-tests
+
+soak: build deps-test ## the proofs of the isolated backend at full length: minutes
+	@meson configure $(BUILD) -Dtests=true && ninja -C $(BUILD)
+	@PINFOLD_BUILD=$(BUILD) PINFOLD_KILLS=200 PINFOLD_HAMMER_SECONDS=60 PINFOLD_IDLE=1000 \
+		/usr/bin/python3 -m pytest -q -s -p no:cacheprovider tests/proof
 
 bench: build ## measure against cp, cat and sh, and write bench/results.md
 	@meson configure $(BUILD) -Dbench=true && ninja -C $(BUILD)

@@ -24,6 +24,7 @@ import time
 
 sys.dont_write_bytecode = True
 import output  # noqa: E402
+import isolated  # noqa: E402
 import overlay  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -50,6 +51,20 @@ class Table:
                    f" {milliseconds(max(times))} | {len(times)} |"
                    f" {statistics.median(second) / median:.2f} x |"
                    f" {min(second) / min(times):.2f} x |")
+        yield ""
+
+
+class Facts:
+    """Numbers that are no times."""
+
+    def __init__(self, title, goal, facts):
+        self.title, self.goal, self.facts = title, goal, facts
+
+    def lines(self):
+        yield from (f"### {self.title}", "", f"Goal: {self.goal}.", "")
+        yield from ("| | |", "|---|---|")
+        for name, value in self.facts.items():
+            yield f"| {name} | {value} |"
         yield ""
 
 
@@ -162,12 +177,19 @@ def commands(bench):
         yield Table(title, goal, times)
 
 
+def sandboxes(bench):
+    for title, goal, times in isolated.times(bench.build, bench.rounds):
+        yield Table(title, goal, times)
+    yield Facts(*isolated.density(bench.build))
+
+
 def overlays(bench):
     yield from overlay.section(bench, file_system)
 
 
 SECTIONS = {"seed": ("Seeding a workspace", seed), "commands": ("Running commands", commands),
-            "overlay": ("Seeding by an overlay", overlays)}
+            "overlay": ("Seeding by an overlay", overlays),
+            "isolated": ("Isolated sandboxes", sandboxes)}
 
 
 def file_system(path):
@@ -195,7 +217,8 @@ def machine():
     yield f"- Machine: {cpu}, {os.cpu_count()} processors, {memory} GiB"
     yield f"- Kernel: {platform.system()} {platform.release()}"
     yield f"- Load before the run: {os.getloadavg()[0]:.2f}"
-    for argv in (["cp", "--version"], ["rsync", "--version"]):
+    for argv in (["cp", "--version"], ["rsync", "--version"], ["bwrap", "--version"],
+                 ["crun", "--version"]):
         version = first_line(*argv)
         if version:
             yield f"- {version}"

@@ -64,7 +64,7 @@ def section(build, rounds=7):
     start = in_turns({
         "pinfold run --backend local -- true": lambda: spawn([pinfold, "run", "-q", "--backend", "local", "--", "true"]),
         "sh -c true": shell("true"),
-    }, rounds * 20)
+    }, rounds * 40)
     kept = in_turns({
         "pinfold run --json --max-output 100000":
             lambda: spawn([pinfold, "run", "-q", "--backend", "local", "--json", "--max-output", "100000", "--", FLOOD]),

@@ -61,7 +61,7 @@ _pinfold() {
     --sync) [[ ${COMP_WORDS[COMP_CWORD - 1]} == = || ${COMP_WORDS[COMP_CWORD]} == = ]] &&
         mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --audit) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
-    --backend) mapfile -t COMPREPLY < <(compgen -W "local isolated" -- "$current") ;;
+    --backend) mapfile -t COMPREPLY < <(compgen -W "isolated local" -- "$current") ;;
     --seed-mode) mapfile -t COMPREPLY < <(compgen -W "copy overlay" -- "$current") ;;
     --net) mapfile -t COMPREPLY < <(compgen -W "none host allow=" -- "$current") ;;
     --env) mapfile -t COMPREPLY < <(compgen -v -S = -- "$current") ;;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The library in one page: make a sandbox in the directory given, put a file into it, run a
- * command on that file, and bring the result home to a second directory.
+ * command on that file behind walls, and bring the result home to a second directory.
  *
  *   cc embed.c $(pkg-config --cflags --libs pinfold) && ./a.out WORKSPACE RESULTS
  */
@@ -38,7 +38,7 @@ static int use(struct pinfold_sandbox *sandbox, struct pinfold_error *err)
 
 int main(int argc, char **argv)
 {
-    struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
+    struct pinfold_isolated_options isolated = PINFOLD_ISOLATED_OPTIONS_INIT;
     struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_backend *backend = NULL;
@@ -47,8 +47,8 @@ int main(int argc, char **argv)
 
     if (argc != 3)
         return fprintf(stderr, "usage: embed WORKSPACE RESULTS\n"), 2;
-    local.workspace_root = argv[1];
-    if (pinfold_local_backend_new(&local, &backend, &err) < 0)
+    isolated.workspace_root = argv[1];
+    if (pinfold_isolated_backend_new(&isolated, &backend, &err) < 0)
         return fail(&err);
     options.workspace_id = "example";
     options.backend = backend;

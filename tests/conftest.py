@@ -7,9 +7,23 @@ from typing import Iterator
 
 import pytest
 
+from owners import IS_ROOT, OWNERS, Owner
+
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
     """A directory that is gone at the end, unlike pytest's own, which keeps the last three."""
     with tempfile.TemporaryDirectory(prefix="pinfold-pytest-") as path:
         yield Path(path)
+
+
+@pytest.fixture(params=OWNERS)
+def owner(request: pytest.FixtureRequest) -> Iterator[Owner]:
+    with tempfile.TemporaryDirectory(prefix="pinfold-proof-") as path:
+        place = Path(path)
+        place.chmod(0o755)
+        made = Owner(place, request.param)
+        if IS_ROOT:
+            made.give(place)
+        yield made
+        assert list(made.tmp.iterdir()) == [], "something was left behind"

@@ -10,6 +10,7 @@ from typing import NamedTuple, Optional
 
 # The rows of the semantics table that this release implements, each covered by a named test.
 ROWS = [*range(1, 106), 121, 122]
+MIN_ATTACKS = 60
 TAP = re.compile(r"^\s*(not ok|ok) \d+(?: - | )?(.*)$", re.MULTILINE)
 
 
@@ -98,6 +99,36 @@ def print_rows(cases: list[Case]) -> None:
     print(f"  {len(tests.keys() & set(ROWS))} of {len(ROWS)} rows are covered")
 
 
+def attacks(cases: list[Case]) -> dict[str, set[str]]:
+    """What was tried in sandboxes, and for which owners it came to nothing."""
+    found: dict[str, set[str]] = {}
+    for case in cases:
+        if case.suite == "attacks" and case.outcome == "passed":
+            name = re.search(r"test_(\w+)\[(root|user|stranger)(?:-(.*))?\]", case.name, re.DOTALL)
+            if name:
+                detail = f": {name[3].splitlines()[0]}" if name[3] else ""
+                found.setdefault(name[1].replace("_", " ") + detail, set()).add(name[2])
+    return found
+
+
+def count_attacks(cases: list[Case]) -> list[Case]:
+    """There must be many, for each owner; nothing is said when the suite was not run."""
+    owners = [owner for who in attacks(cases).values() for owner in who]
+    return [Case("attacks", f"at least {MIN_ATTACKS} are contained for {owner}",
+                 "passed" if owners.count(owner) >= MIN_ATTACKS else "failed",
+                 f"there are {owners.count(owner)}")
+            for owner in sorted(set(owners))]
+
+
+def print_attacks(cases: list[Case]) -> None:
+    """Every attack, and who owned the sandboxes that held."""
+    found = attacks(cases)
+    print("\nattacks on the isolated backend, and for which owners they are contained")
+    for name, owners in sorted(found.items()):
+        print(f"  {' and '.join(sorted(owners)):18}  {name}")
+    print(f"  {len(found)} attacks are contained")
+
+
 def show(cases: list[Case], allowed_skips: Optional[tuple[str, ...]]) -> int:
     """Print failures, skips, rows and the last line. With a list of allowed skips, any other
     skip is a failure."""
@@ -115,6 +146,7 @@ def show(cases: list[Case], allowed_skips: Optional[tuple[str, ...]]) -> int:
         if case.outcome == "skipped":
             print(f"skipped {case.suite}: {case.name}: {case.detail or 'no reason given'}")
     print_rows(cases)
+    print_attacks(cases)
     count = {name: sum(case.outcome == name for case in cases)
              for name in ("passed", "failed", "skipped")}
     print(f"\n{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")

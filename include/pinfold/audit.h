@@ -19,12 +19,15 @@ struct pinfold_audit_event {
     size_t size;
     const char *event; /* sandbox.start, sandbox.stop, sandbox.add_files, sandbox.download_files,
                           sandbox.delete_files, sandbox.move_file, sandbox.write_file,
-                          sandbox.execute, sandbox.flush, sandbox.expire, attach, detach,
-                          sandbox.network_open, sandbox.network_refuse, sandbox.network_fail */
+                          sandbox.execute, sandbox.open_terminal, sandbox.close_terminal,
+                          sandbox.flush, sandbox.expire, sandbox.view, sandbox.view_end, attach,
+                          detach, sandbox.network_open,
+                          sandbox.network_refuse, sandbox.network_fail */
     int64_t time_ns;   /* CLOCK_REALTIME */
     const char *workspace_id;
     const char *owner_id;
     const char *backend_type;
+    const char *view; /* name of the read-only view through which it was done, or tried */
     const char *agent_id;
     const char *mode;         /* attach mode: "read_write" or "read_only" */
     const char *path;         /* a path in the workspace, or the destination of a flush */

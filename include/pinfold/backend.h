@@ -18,6 +18,7 @@
 #include <pinfold/limits.h>
 #include <pinfold/policy.h>
 #include <pinfold/result.h>
+#include <pinfold/terminal.h>
 
 PINFOLD_BEGIN_DECLS
 
@@ -172,6 +173,18 @@ struct pinfold_backend_ops {
                    struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,
                    struct pinfold_error *err);
 
+    /* Optional: a command on a terminal. cwd of the options is not NULL, and they name at most one
+     * of command and argv. The terminal may be closed after close, and before free. */
+    int (*open_terminal)(void *state, const struct pinfold_terminal_options *options,
+                         struct pinfold_terminal **ret_terminal, struct pinfold_cancel *cancel,
+                         struct pinfold_error *err);
+
+    /* Optional: another backend on the same workspace, which commands in it cannot change: for them
+     * it is mounted read-only, at the same path, without any network, and with processes and a /tmp
+     * of their own. Its table has execute and the operations that read. The caller owns a reference
+     * to it, creates it, and closes it before this one. Valid after create, until close. */
+    int (*view)(void *state, struct pinfold_backend **ret_view, struct pinfold_error *err);
+
     /* The workspace root as commands see it, for stripping absolute paths; NULL result: none.
      * Valid after create, until close. */
     const char *(*workspace_root)(void *state);
@@ -289,6 +302,11 @@ struct pinfold_local_options {
     size_t max_output_bytes;    /* 0: 100,000 */
     bool no_inherit_env;        /* inherit_env=False: commands get exactly env (and PWD) */
     const char *const *env;     /* NULL-terminated "NAME=value"; wins over what is inherited */
+    /* This process ends right after close: do not wait there for the supervisor of the last
+     * command, which holds the workspace's directory and ends when this process does. Saves a
+     * short-lived program that removes the workspace 0.1 ms, or milliseconds where the disk is
+     * busy. Who adopts orphans reaps it. */
+    bool process_ends;
 };
 
 #define PINFOLD_LOCAL_OPTIONS_INIT                   \
@@ -341,8 +359,9 @@ struct pinfold_isolated_options {
     struct pinfold_limits limits;
     bool workspace_read_only; /* commands cannot write to the workspace */
     /* PINFOLD_SEED_OVERLAY: a seed is not copied but shown below what is changed. workspace_root
-     * then is empty at the start, and holds in the end what was changed, in changes/. Where it
-     * cannot be done the seed is copied, and the result says why. */
+     * then is empty at the start, and holds in the end what was changed, in changes/. What can
+     * fail in create fails when it is seeded, or with the first command. Where an overlay cannot
+     * be had the seed is copied, and the result says why. */
     enum pinfold_seed_mode seed_mode;
 };
 

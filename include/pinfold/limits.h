@@ -30,7 +30,8 @@ struct pinfold_limits {
                                  half of what was free at the start, whichever is least.
                                  PINFOLD_UNLIMITED: not even that */
     double cpus;              /* processors' worth of time, such as 1.5, of the whole sandbox, by
-                                 control group; create fails where none can be made; 0: no limit */
+                                 control group; create fails where none can be made; at most 100,000;
+                                 0: no limit */
 };
 
 /* What a limit is of. */

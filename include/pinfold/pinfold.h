@@ -13,6 +13,8 @@
 #include <pinfold/policy.h>
 #include <pinfold/result.h>
 #include <pinfold/sandbox.h>
+#include <pinfold/temp_workspace.h>
+#include <pinfold/terminal.h>
 
 PINFOLD_BEGIN_DECLS
 

@@ -324,6 +324,31 @@ PINFOLD_API int pinfold_sandbox_execute(struct pinfold_sandbox *sandbox,
                                         struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 /**
+ * Run a command in the workspace on a terminal of its own; without one, an interactive shell: in
+ * an isolated sandbox /bin/bash or else /bin/sh, on the local backend $SHELL. Returns when it has
+ * been started.
+ *
+ * While the terminal is open the sandbox counts as in use, so that it does not expire. Stopping the
+ * sandbox kills the command; the terminal is still to be closed, before the sandbox is freed.
+ *
+ * sandbox       borrowed
+ * options       borrowed; NULL for defaults
+ * ret_terminal  receives the terminal; the caller owns it, pinfold_terminal_close()
+ * cancel        borrowed, may be NULL; stops the opening, and not the terminal afterwards
+ * err           borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EVALUE (both command and argv, an empty command, timeout or env),
+ * -PINFOLD_EPATH or -PINFOLD_EOS (cwd; no terminal left), -PINFOLD_ENOTSUP (the backend has no
+ * terminals), -PINFOLD_ESTART, -PINFOLD_ECANCELLED, -PINFOLD_EBACKEND or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_sandbox_open_terminal(struct pinfold_sandbox *sandbox,
+                                              const struct pinfold_terminal_options *options,
+                                              struct pinfold_terminal **ret_terminal,
+                                              struct pinfold_cancel *cancel,
+                                              struct pinfold_error *err);
+
+/**
  * Sandbox.flush: write the workspace's artifacts to the host, as the sync policy says. Never
  * deletes; identical files are left alone.
  *
@@ -388,6 +413,40 @@ PINFOLD_API int pinfold_sandbox_plan_flush(struct pinfold_sandbox *sandbox, cons
                                            struct pinfold_plan *ret_plan,
                                            struct pinfold_cancel *cancel,
                                            struct pinfold_error *err);
+
+/**
+ * A read-only view of a started sandbox: a second handle on the same workspace, for whoever may
+ * look at everything and change nothing, a reviewer say. Its commands run in a jail of their own,
+ * in which the workspace is mounted read-only, there is no network whatever the sandbox has, and
+ * /tmp, the home directory, the processes and the limits are the view's own. What the sandbox
+ * changes in the workspace is seen at once. Directories shown with rw are read-only too.
+ *
+ * A view is used through the functions above:
+ *   execute, read_file, read_lines, list_dir, download_files  as there
+ *   is_started, owner_id, ref, view, free                     as there
+ *   all others (start, stop, add_files, write_file, delete_files, move_file, flush, plan_flush,
+ *   attach)  fail with -PINFOLD_EDENIED, do nothing, and are audited as refused
+ * In its jail the kernel answers EROFS to whatever would change the workspace. Sockets of family
+ * AF_UNIX cannot be made there but as connected pairs: over one that it meets in the workspace, a
+ * helper of the writer's could hand in a descriptor open for writing.
+ *
+ * It costs next to nothing before its first command, which starts the jail. Its operations count as
+ * use of the sandbox. It ends with the sandbox's stop or expiry, which kill its commands; after
+ * that, and after another start, its operations fail with -PINFOLD_ESTART. A sandbox may have any
+ * number of views.
+ *
+ * sandbox   borrowed, started; need not outlive the view
+ * name      copied; stands in audit events as their view; NULL: "view-" and eight random hex digits
+ * ret_view  receives the view; the caller owns it, pinfold_sandbox_free(), which kills its commands
+ * err       borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_ENOTSUP (the backend has no views: of ours the isolated one alone has, and
+ * not of a workspace that was seeded by an overlay), -PINFOLD_EVALUE (an empty name),
+ * -PINFOLD_ESTART or -PINFOLD_ENOMEM. What the kernel refuses to a jail is an error of the first
+ * command. Threads: any.
+ */
+PINFOLD_API int pinfold_sandbox_view(struct pinfold_sandbox *sandbox, const char *name,
+                                     struct pinfold_sandbox **ret_view, struct pinfold_error *err);
 
 /**
  * Sandbox.attach: bind an agent to this sandbox. Attaching again in the same mode does nothing.

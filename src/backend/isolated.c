@@ -8,9 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+#include <pinfold/temp_workspace.h>
 
 #include "backend/directory.h"
+#include "backend/isolated_env.h"
 #include "backend/layers.h"
+#include "backend/pty.h"
 #include "backend/quota.h"
 #include "backend/verdict.h"
 #include "base/cleanup.h"
@@ -21,13 +26,13 @@
 #include "jail/jail.h"
 #include "proc/env.h"
 #include "tree/beneath.h"
-#include "tree/file.h"
 #include "tree/place.h"
 #include "tree/usage.h"
 
 struct isolated {
     struct pf_directory dir; /* first: the operations of directory.h take it for the state */
     bool own_root;           /* a temporary one, deleted by close */
+    struct pinfold_temp_workspace *temporary;
     bool workspace_read_only;
     char **ro, **rw;
     char *rootfs;
@@ -43,40 +48,7 @@ struct isolated {
     struct pf_verdict verdict;
     pinfold_network_fn on_network;
     void *on_network_ctx;
-};
-
-/* All that a command has of an environment, before what was asked for. */
-static const char *const base_env[] = {
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME=" PF_JAIL_HOME,
-    "USER=agent",
-    "LOGNAME=agent",
-    "SHELL=/bin/sh",
-    "LANG=C.UTF-8",
-    "TMPDIR=/tmp",
-    NULL,
-};
-
-/* What programs look at to find the way out. Some know only one spelling. */
-#define PROXY_URL "http://127.0.0.1:" PF_STRINGIFY(PF_JAIL_PROXY_PORT)
-static const char *const proxy_env[] = {
-    "http_proxy=" PROXY_URL,
-    "https_proxy=" PROXY_URL,
-    "all_proxy=" PROXY_URL,
-    "HTTP_PROXY=" PROXY_URL,
-    "HTTPS_PROXY=" PROXY_URL,
-    "ALL_PROXY=" PROXY_URL,
-    "no_proxy=localhost,127.0.0.1,::1",
-    "NO_PROXY=localhost,127.0.0.1,::1",
-    "NODE_USE_ENV_PROXY=1", /* Node looks at none of these otherwise, and only from 24 on */
-    "GIT_PROXY_COMMAND=" PF_JAIL_CONNECT, /* git:// */
-    NULL,
-};
-
-/* ssh is told by /etc/ssh/ssh_config, unless /etc is that of another root. */
-static const char *const rootfs_env[] = {
-    "GIT_SSH_COMMAND=ssh -o 'ProxyCommand=" PF_JAIL_CONNECT " %h %p'",
-    NULL,
+    bool is_view; /* its jail is opened when first needed, too */
 };
 
 /* ---- life ---- */
@@ -100,9 +72,10 @@ static void note_egress(void *ctx, const struct pf_egress_event *event)
     if (event->kind == PF_EGRESS_CLOSED)
         return;
     if (told.outcome != PINFOLD_NETWORK_OPENED)
-        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s: %s", PF_QUOTE(event->host),
+        pf_log(PINFOLD_LOG_INFO, "network: %s:%u %s %llu time(s): %s", PF_QUOTE(event->host),
                (unsigned)event->port,
-               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached", event->reason);
+               told.outcome == PINFOLD_NETWORK_REFUSED ? "refused" : "not reached",
+               (unsigned long long)event->count, event->reason);
     if (isolated->on_network)
         isolated->on_network(isolated->on_network_ctx, &told);
 }
@@ -137,17 +110,12 @@ static int open_egress(struct isolated *isolated, struct pinfold_error *err)
 
 static int make_root(struct isolated *isolated, struct pinfold_error *err)
 {
-    const char *tmp = getenv("TMPDIR");
-    _cleanup_free_ char *path = NULL;
+    int r = pinfold_temp_workspace_new(&isolated->temporary, err);
 
-    if (asprintf(&path, "%s/pinfold-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0) {
-        path = NULL;
-        return pf_fail_nomem(err);
-    }
-    if (!mkdtemp(path))
-        return pf_fail_os(err, errno, "make a workspace under %s", PF_QUOTE(tmp ? tmp : "/tmp"));
-    isolated->dir.configured_root = TAKE(path);
-    return 0;
+    if (r < 0)
+        return r;
+    isolated->dir.configured_root = strdup(pinfold_temp_workspace_path(isolated->temporary));
+    return isolated->dir.configured_root ? 0 : pf_fail_nomem(err);
 }
 
 /* The jail's part in execution. Commands may be refused already. */
@@ -156,7 +124,8 @@ static int start_launcher(struct isolated *isolated, struct pinfold_error *err)
     struct pf_directory *dir = &isolated->dir;
     struct pf_launcher *launcher = NULL;
     bool stopped;
-    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail), &launcher, err);
+    int r = pf_launcher_new_in_jail(pf_jail_socket(isolated->jail),
+                                    pf_jail_resident(isolated->jail), &launcher, err);
 
     if (r < 0)
         return r;
@@ -197,46 +166,51 @@ static int open_jail(struct isolated *isolated, const char *seed, struct pinfold
     return r;
 }
 
-/* Commands before a seed, or without one. */
+/* Commands before a seed or without one, and those of a view. When it fails the next command tries
+ * again. */
 static int need_jail(struct isolated *isolated, struct pinfold_error *err)
 {
     int r = 0;
 
-    if (isolated->seed_mode != PINFOLD_SEED_OVERLAY)
+    if (isolated->seed_mode != PINFOLD_SEED_OVERLAY && !isolated->is_view)
         return 0; /* create has opened it */
     pthread_mutex_lock(&isolated->opening);
     if (!isolated->jail)
         r = open_jail(isolated, NULL, err);
+    if (r < 0) {
+        pf_egress_stop(TAKE(isolated->egress));
+        pf_jail_close(TAKE(isolated->jail));
+    }
     pthread_mutex_unlock(&isolated->opening);
     return r;
-}
-
-static void remove_own_root(struct isolated *isolated)
-{
-    _cleanup_free_ char *path = TAKE(isolated->dir.configured_root);
-    char *slash = strrchr(path, '/');
-    _cleanup_close_ int parent_fd = -1;
-
-    *slash = '\0';
-    parent_fd = pf_root_open(*path ? path : "/", false, NULL, NULL);
-    if (parent_fd >= 0)
-        pf_tree_remove(parent_fd, slash + 1, NULL);
-    free(TAKE(isolated->dir.real_root));
 }
 
 static int isolated_close(void *state, struct pinfold_error *err)
 {
     struct isolated *isolated = state;
 
-    (void)err;
     pf_quota_done(&isolated->quota);
     pf_directory_close(&isolated->dir);
     pf_egress_stop(TAKE(isolated->egress));
     pf_jail_close(TAKE(isolated->jail));
     pf_layers_done(&isolated->layers, false);
-    if (isolated->own_root && isolated->dir.configured_root)
-        remove_own_root(isolated);
-    return 0;
+    if (!isolated->own_root)
+        return 0;
+    free(TAKE(isolated->dir.configured_root));
+    free(TAKE(isolated->dir.real_root));
+    return pinfold_temp_workspace_free(TAKE(isolated->temporary), err);
+}
+
+/* The rights of root end at the walls: inside, its commands are an ordinary user. */
+static void warn_of_owner(const struct pf_directory *dir)
+{
+    struct stat st;
+
+    if (geteuid() == 0 && fstat(dir->root->fd, &st) == 0 && st.st_uid != 0 &&
+        !(st.st_mode & S_IWOTH))
+        pf_log(PINFOLD_LOG_WARNING,
+               "workspace %s belongs to user %u, and commands cannot write to it; run as that user",
+               PF_QUOTE(dir->real_root), (unsigned)st.st_uid);
 }
 
 static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -249,6 +223,8 @@ static int isolated_create(void *state, struct pinfold_cancel *cancel, struct pi
         r = make_root(isolated, err);
     if (r == 0)
         r = pf_directory_open(&isolated->dir, err);
+    if (r == 0)
+        warn_of_owner(&isolated->dir);
     if (r == 0)
         r = pf_quota_init(&isolated->quota, isolated->dir.root->fd,
                           isolated->limits.workspace_bytes, err);
@@ -303,18 +279,43 @@ static int enter_overlay(struct isolated *isolated, struct pinfold_error *err)
     return 0;
 }
 
-/* Returns 1 when a copy has to do, and why says why. The lock is held. */
+static const char used_already[] = "commands have run in the sandbox, or it was seeded";
+
+/* The jail of a seed. Not when there is one already: nothing can be mounted in it any more. */
+static int seeded_jail(struct isolated *isolated, const char *seed, struct pinfold_error *err)
+{
+    int r = PF_JAIL_NO_OVERLAY;
+
+    pthread_mutex_lock(&isolated->opening);
+    if (isolated->jail)
+        pf_fail(err, PINFOLD_ESTART, "%s", used_already);
+    else
+        r = open_jail(isolated, seed, err);
+    pthread_mutex_unlock(&isolated->opening);
+    return r;
+}
+
+/* Returns PF_JAIL_NO_OVERLAY when a copy has to do, and why says why. */
 static int seed_overlay(struct isolated *isolated, const struct pinfold_seed_request *request,
                         struct pinfold_seed_result *ret_result, char *why, size_t size,
                         struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct pinfold_error cause = PINFOLD_ERROR_INIT;
-    int r = pf_layers_make(&isolated->layers, isolated->dir.root->fd, request, ret_result, why,
-                           size, cancel, err);
+    bool used;
+    int r;
 
+    pthread_mutex_lock(&isolated->opening);
+    used = isolated->jail != NULL;
+    pthread_mutex_unlock(&isolated->opening);
+    if (used) {
+        snprintf(why, size, "%s", used_already);
+        return PF_JAIL_NO_OVERLAY;
+    }
+    r = pf_layers_make(&isolated->layers, isolated->dir.root->fd, request, ret_result, why, size,
+                       cancel, err);
     if (r != 0)
         return r;
-    r = open_jail(isolated, request->source, &cause);
+    r = seeded_jail(isolated, request->source, &cause);
     if (r == 0)
         r = enter_overlay(isolated, &cause);
     if (r == 0 && pf_layers_hide(isolated->dir.root->fd, ret_result)) {
@@ -339,7 +340,7 @@ static int seed_by_copy(struct isolated *isolated, const struct pinfold_seed_req
                         const char *why, struct pinfold_seed_result *ret_result,
                         struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    int r = open_jail(isolated, NULL, err);
+    int r = need_jail(isolated, err);
 
     if (r < 0)
         return r;
@@ -362,16 +363,9 @@ static int isolated_seed(void *state, const struct pinfold_seed_request *request
 
     if (isolated->seed_mode != PINFOLD_SEED_OVERLAY || request->plan)
         return pf_directory_seed_workspace(state, request, ret_result, cancel, err);
-    pthread_mutex_lock(&isolated->opening);
-    if (isolated->jail) {
-        r = pf_directory_seed_workspace(state, request, ret_result, cancel, err);
-    } else {
-        r = seed_overlay(isolated, request, ret_result, why, sizeof(why), cancel, err);
-        if (r == PF_JAIL_NO_OVERLAY)
-            r = seed_by_copy(isolated, request, why, ret_result, cancel, err);
-    }
-    pthread_mutex_unlock(&isolated->opening);
-    return r;
+    r = seed_overlay(isolated, request, ret_result, why, sizeof(why), cancel, err);
+    return r == PF_JAIL_NO_OVERLAY ? seed_by_copy(isolated, request, why, ret_result, cancel, err)
+                                   : r;
 }
 
 /* Back to the seed only what was changed can differ. To any other place all is compared. */
@@ -417,19 +411,30 @@ static int run_limited(struct isolated *isolated, struct pf_run_request *request
     return r < 0 ? r : noted;
 }
 
-static int isolated_execute(void *state, const struct pinfold_execute_options *options,
-                            struct pinfold_execute_result *ret_result,
-                            struct pinfold_cancel *cancel, struct pinfold_error *err)
+/* All that starting a command takes. */
+struct job {
+    struct pf_run_request request;
+    char *pwd;
+    char **env;
+};
+
+static void job_done(struct job *job)
+{
+    free(job->pwd);
+    pf_strv_free(job->env);
+}
+
+/* extra: more of an environment; may be NULL. */
+static int prepare(struct isolated *isolated, const struct pinfold_execute_options *options,
+                   const char *const *extra, struct job *job, struct pinfold_cancel *cancel,
+                   struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    struct isolated *isolated = state;
     const char *cwd = options->cwd ? options->cwd : ".";
-    _cleanup_free_ char *pwd = pf_directory_pwd(PF_JAIL_WORKSPACE, cwd);
     _cleanup_close_ int cwd_fd = -1;
-    struct pf_run_request request;
-    _cleanup_strv_ char **env = NULL;
     int r = pf_env_check(options->env, err);
 
+    job->pwd = pf_directory_pwd(PF_JAIL_WORKSPACE, cwd);
     if (r == 0)
         r = pf_directory_get_root(&isolated->dir, &root, cancel, err);
     if (r == 0)
@@ -440,25 +445,66 @@ static int isolated_execute(void *state, const struct pinfold_execute_options *o
     cwd_fd = pf_beneath_open(root->fd, cwd, O_PATH | O_DIRECTORY, 0);
     if (cwd_fd < 0)
         return pf_fail_at(err, -cwd_fd, "enter directory", cwd);
-    if (pwd)
-        env = pf_env_merge(
+    if (job->pwd)
+        job->env = pf_env_merge(
                 (const char *const *const[]){
                         base_env,
+                        extra,
                         isolated->egress ? proxy_env : NULL,
                         isolated->egress && isolated->rootfs ? rootfs_env : NULL,
-                        (const char *const[]){ pwd, NULL },
+                        (const char *const[]){ job->pwd, NULL },
                         (const char *const *)isolated->dir.env,
                         options->env,
                 },
-                6);
-    if (!env)
+                7);
+    if (!job->env)
         return pf_fail_nomem(err);
-    r = pf_directory_request(&isolated->dir, options, (const char *const *)env, cancel, &request,
-                             err);
+    r = pf_directory_request(&isolated->dir, options, (const char *const *)job->env, cancel,
+                             &job->request, err);
+    job->request.cwd_path = job->pwd + strlen("PWD=");
+    return r;
+}
+
+static int isolated_execute(void *state, const struct pinfold_execute_options *options,
+                            struct pinfold_execute_result *ret_result,
+                            struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(job_done) struct job job = { 0 };
+    struct isolated *isolated = state;
+    int r = prepare(isolated, options, NULL, &job, cancel, err);
+
+    return r < 0 ? r : run_limited(isolated, &job.request, ret_result, err);
+}
+
+/* What the user of a sandbox would log in to. The prompt means something to bash alone. */
+static const char login_shell[] = "[ -x /bin/bash ] && SHELL=/bin/bash exec /bin/bash -i\n"
+                                  "unset PS1; exec /bin/sh -i";
+static const char prompt[] = "PS1=\\u@\\h:\\w\\$ ";
+
+static int isolated_open_terminal(void *state, const struct pinfold_terminal_options *options,
+                                  struct pinfold_terminal **ret_terminal,
+                                  struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(job_done) struct job job = { 0 };
+    _cleanup_free_ char *term = pf_pty_term(options);
+    struct isolated *isolated = state;
+    struct pinfold_execute_options what;
+    int r = pf_pty_options(options, login_shell, &what, err);
+
+    if (r == 0 && !term)
+        r = pf_fail_nomem(err);
+    if (r == 0)
+        r = prepare(isolated, &what, (const char *const[]){ term, prompt, NULL }, &job, cancel,
+                    err);
+    if (r == 0)
+        r = pf_quota_admit(&isolated->quota, 0, err);
     if (r < 0)
         return r;
-    request.cwd_path = pwd + strlen("PWD=");
-    return run_limited(isolated, &request, ret_result, err);
+    pf_quota_attach(&isolated->quota, &job.request);
+    r = pf_pty_open(isolated->dir.launcher, &job.request, options, ret_terminal, err);
+    /* It runs on, and is watched as what a command leaves behind. */
+    pf_quota_detach(&isolated->quota, &job.request, r == 0);
+    return r;
 }
 
 /* ---- what adds to the workspace from outside ---- */
@@ -505,6 +551,8 @@ static int isolated_seed_workspace(void *state, const struct pinfold_seed_reques
     return r < 0 ? pf_wrap(err, r, "seed") : 0;
 }
 
+static int isolated_view(void *state, struct pinfold_backend **ret_view, struct pinfold_error *err);
+
 static const struct pinfold_backend_ops isolated_ops = {
     .size = sizeof(struct pinfold_backend_ops),
     .type_name = "IsolatedSandboxBackend",
@@ -521,10 +569,27 @@ static const struct pinfold_backend_ops isolated_ops = {
     .upload_files = isolated_upload_files,
     .download_files = pf_directory_download_files,
     .execute = isolated_execute,
+    .open_terminal = isolated_open_terminal,
+    .view = isolated_view,
     .workspace_root = isolated_workspace_root,
     .storage_key = pf_directory_storage_key,
     .free = isolated_free,
     .watch_network = isolated_watch_network,
+};
+
+/* What of it reads. Its root is open from the start, and is its parent's. */
+static const struct pinfold_backend_ops view_ops = {
+    .size = sizeof(struct pinfold_backend_ops),
+    .type_name = "IsolatedSandboxBackend",
+    .close = isolated_close,
+    .stop_commands = pf_directory_stop_commands,
+    .read_file = pf_directory_read_file,
+    .list_dir = pf_directory_list_dir,
+    .download_files = pf_directory_download_files,
+    .execute = isolated_execute,
+    .open_terminal = isolated_open_terminal,
+    .workspace_root = isolated_workspace_root,
+    .free = isolated_free,
 };
 
 /* ---- making ---- */
@@ -551,6 +616,8 @@ static int check_net(const struct pinfold_isolated_options *options, struct pinf
     return r;
 }
 
+#define MOST_CPUS 100000
+
 static int check_options(const struct pinfold_isolated_options *options, struct pinfold_error *err)
 {
     int r;
@@ -564,6 +631,9 @@ static int check_options(const struct pinfold_isolated_options *options, struct 
     if (options->net > PINFOLD_NET_ALLOW)
         return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: no network of kind %d",
                        (int)options->net);
+    if (!(options->limits.cpus >= 0 && options->limits.cpus <= MOST_CPUS)) /* not a number too */
+        return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: cpus must be 0 to %d, not %g",
+                       MOST_CPUS, options->limits.cpus);
     r = check_net(options, err);
     if (r < 0)
         return r;
@@ -608,6 +678,17 @@ static void isolated_freep(struct isolated **isolated)
         isolated_free(*isolated);
 }
 
+static struct isolated *new_isolated(void)
+{
+    struct isolated *isolated = calloc(1, sizeof(*isolated));
+
+    if (!isolated)
+        return NULL;
+    isolated->layers = (struct pf_layers)PF_LAYERS_INIT;
+    pthread_mutex_init(&isolated->opening, NULL);
+    return isolated;
+}
+
 int pinfold_isolated_backend_new(const struct pinfold_isolated_options *options,
                                  struct pinfold_backend **ret_backend, struct pinfold_error *err)
 {
@@ -620,15 +701,75 @@ int pinfold_isolated_backend_new(const struct pinfold_isolated_options *options,
     r = check_options(options, err);
     if (r < 0)
         return r;
-    isolated = calloc(1, sizeof(*isolated));
+    isolated = new_isolated();
     if (!isolated)
         return pf_fail_nomem(err);
-    isolated->layers = (struct pf_layers)PF_LAYERS_INIT;
-    pthread_mutex_init(&isolated->opening, NULL);
     r = copy_options(isolated, options, err);
     if (r == 0)
         r = pinfold_backend_new(&isolated_ops, isolated, NULL, ret_backend, err);
     if (r == 0)
         (void)TAKE(isolated);
+    return r;
+}
+
+/* ---- views ---- */
+
+/* The options of a view: the parent's, without what could change something or lead out. */
+static int view_options(const struct isolated *parent, char ***ret_ro,
+                        struct pinfold_isolated_options *ret, struct pinfold_error *err)
+{
+    const char *const *shown[] = { (const char *const *)parent->ro,
+                                   (const char *const *)parent->rw };
+
+    *ret_ro = pf_strv_concat(shown, PF_COUNT(shown));
+    if (!*ret_ro)
+        return pf_fail_nomem(err);
+    *ret = (struct pinfold_isolated_options){
+        .size = sizeof(*ret),
+        .workspace_root = parent->dir.real_root,
+        .timeout_seconds = parent->dir.timeout_seconds,
+        .max_output_bytes = parent->dir.max_output_bytes,
+        .env = (const char *const *)parent->dir.env,
+        .ro = (const char *const *)*ret_ro,
+        .rootfs = parent->rootfs,
+        .net = PINFOLD_NET_NONE,
+        .limits = parent->limits,
+        .workspace_read_only = true,
+    };
+    return 0;
+}
+
+static int isolated_view(void *state, struct pinfold_backend **ret_view, struct pinfold_error *err)
+{
+    PF_CLEANUP(isolated_freep) struct isolated *view = new_isolated();
+    struct isolated *parent = state;
+    struct pinfold_isolated_options options;
+    _cleanup_strv_ char **ro = NULL;
+    int r;
+
+    /* Its mount is the jail's own, and what is mounted in one jail cannot be shown in another. */
+    if (parent->layers.made)
+        return pf_fail(
+                err, PINFOLD_ENOTSUP,
+                "view: a workspace on an overlay of its seed has no read-only views; seed it "
+                "by copying");
+    if (!view)
+        return pf_fail_nomem(err);
+    r = view_options(parent, &ro, &options, err);
+    if (r == 0)
+        r = copy_options(view, &options, err);
+    if (r < 0)
+        return r;
+    view->is_view = true;
+    view->quota.limit_bytes = PINFOLD_UNLIMITED; /* it adds nothing; its parent's watch goes on */
+    view->dir.real_root = strdup(parent->dir.real_root);
+    if (!view->dir.real_root)
+        return pf_fail_nomem(err);
+    /* The directory itself, whatever its name leads to by now. */
+    r = pf_directory_get_root(&parent->dir, &view->dir.root, NULL, err);
+    if (r == 0)
+        r = pinfold_backend_new(&view_ops, view, NULL, ret_view, err);
+    if (r == 0)
+        (void)TAKE(view);
     return r;
 }

@@ -16,6 +16,7 @@
 #include "tree/beneath.h"
 #include "tree/file.h"
 #include "tree/hide.h"
+#include "tree/remove.h"
 
 /* A copy has to do. */
 static int copy_instead(char *why, size_t size, const char *reason)

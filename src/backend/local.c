@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "backend/directory.h"
+#include "backend/pty.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -18,6 +19,7 @@
 struct local {
     struct pf_directory dir; /* first: the operations of directory.h take it for the state */
     bool inherit_env;
+    bool process_ends;
 };
 
 static int local_create(void *state, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -48,9 +50,9 @@ static void local_free(void *state)
 
 /* ---- commands ---- */
 
-static int get_launcher(struct pf_directory *dir, struct pf_launcher **ret,
-                        struct pinfold_error *err)
+static int get_launcher(struct local *local, struct pf_launcher **ret, struct pinfold_error *err)
 {
+    struct pf_directory *dir = &local->dir;
     int r = 0;
 
     pthread_mutex_lock(&dir->lock);
@@ -59,14 +61,17 @@ static int get_launcher(struct pf_directory *dir, struct pf_launcher **ret,
                     PF_QUOTE(dir->configured_root));
     else if (!dir->launcher)
         r = pf_launcher_new(&dir->launcher, err);
+    if (r == 0 && local->process_ends)
+        pf_launcher_let_stay(dir->launcher);
     *ret = dir->launcher;
     pthread_mutex_unlock(&dir->lock);
     return r;
 }
 
 /* What is inherited, then where it runs, then what was asked for: later ones win. The environment
- * is read at each command, not when the backend is made. */
-static char **command_env(const struct local *local, const char *cwd, const char *const *extra)
+ * is read at each command, not when the backend is made. term may be NULL. */
+static char **command_env(const struct local *local, const char *cwd, const char *term,
+                          const char *const *extra)
 {
     _cleanup_free_ char *pwd = pf_directory_pwd(local->dir.real_root, cwd);
 
@@ -75,43 +80,80 @@ static char **command_env(const struct local *local, const char *cwd, const char
     return pf_env_merge(
             (const char *const *const[]){
                     local->inherit_env ? (const char *const *)environ : NULL,
-                    (const char *const[]){ pwd, NULL },
+                    (const char *const[]){ pwd, term, NULL },
                     (const char *const *)local->dir.env,
                     extra,
             },
             4);
 }
 
-static int local_execute(void *state, const struct pinfold_execute_options *options,
-                         struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,
-                         struct pinfold_error *err)
+/* All that starting a command takes. */
+struct job {
+    struct pf_launcher *launcher;
+    struct pf_run_request request;
+    char **env;
+    int cwd_fd;
+};
+
+static void job_done(struct job *job)
+{
+    pf_strv_free(job->env);
+    if (job->cwd_fd >= 0)
+        close(job->cwd_fd);
+}
+
+/* term: as in command_env(). */
+static int prepare(struct local *local, const struct pinfold_execute_options *options,
+                   const char *term, struct job *job, struct pinfold_cancel *cancel,
+                   struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
-    struct local *local = state;
     const char *cwd = options->cwd ? options->cwd : ".";
-    struct pf_launcher *launcher = NULL;
-    struct pf_run_request request;
-    _cleanup_strv_ char **env = NULL;
-    _cleanup_close_ int cwd_fd = -1;
     int r = pf_env_check(options->env, err);
 
     if (r == 0)
         r = pf_directory_get_root(&local->dir, &root, cancel, err);
     if (r == 0)
-        r = get_launcher(&local->dir, &launcher, err);
+        r = get_launcher(local, &job->launcher, err);
     if (r < 0)
         return r;
-    cwd_fd = pf_beneath_open(root->fd, cwd, O_PATH | O_DIRECTORY, 0);
-    if (cwd_fd < 0)
-        return pf_fail_at(err, -cwd_fd, "enter directory", cwd);
-    env = command_env(local, cwd, options->env);
-    if (!env)
+    job->cwd_fd = pf_beneath_open(root->fd, cwd, O_PATH | O_DIRECTORY, 0);
+    if (job->cwd_fd < 0)
+        return pf_fail_at(err, -job->cwd_fd, "enter directory", cwd);
+    job->env = command_env(local, cwd, term, options->env);
+    if (!job->env)
         return pf_fail_nomem(err);
-    r = pf_directory_request(&local->dir, options, (const char *const *)env, cancel, &request, err);
-    if (r < 0)
-        return r;
-    request.cwd_fd = cwd_fd;
-    return pf_run(launcher, &request, ret_result, err);
+    r = pf_directory_request(&local->dir, options, (const char *const *)job->env, cancel,
+                             &job->request, err);
+    job->request.cwd_fd = job->cwd_fd;
+    return r;
+}
+
+static int local_execute(void *state, const struct pinfold_execute_options *options,
+                         struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,
+                         struct pinfold_error *err)
+{
+    PF_CLEANUP(job_done) struct job job = { .cwd_fd = -1 };
+    int r = prepare(state, options, NULL, &job, cancel, err);
+
+    return r < 0 ? r : pf_run(job.launcher, &job.request, ret_result, err);
+}
+
+static int local_open_terminal(void *state, const struct pinfold_terminal_options *options,
+                               struct pinfold_terminal **ret_terminal,
+                               struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    static const char shell[] = "exec \"${SHELL:-/bin/sh}\" -i";
+    PF_CLEANUP(job_done) struct job job = { .cwd_fd = -1 };
+    _cleanup_free_ char *term = pf_pty_term(options);
+    struct pinfold_execute_options what;
+    int r = pf_pty_options(options, shell, &what, err);
+
+    if (r == 0 && !term)
+        r = pf_fail_nomem(err);
+    if (r == 0)
+        r = prepare(state, &what, term, &job, cancel, err);
+    return r < 0 ? r : pf_pty_open(job.launcher, &job.request, options, ret_terminal, err);
 }
 
 static const struct pinfold_backend_ops local_ops = {
@@ -130,6 +172,7 @@ static const struct pinfold_backend_ops local_ops = {
     .upload_files = pf_directory_upload_files,
     .download_files = pf_directory_download_files,
     .execute = local_execute,
+    .open_terminal = local_open_terminal,
     .workspace_root = local_workspace_root,
     .storage_key = pf_directory_storage_key,
     .free = local_free,
@@ -163,6 +206,7 @@ int pinfold_local_backend_new(const struct pinfold_local_options *options,
     if (!local)
         return pf_fail_nomem(err);
     local->inherit_env = !options->no_inherit_env;
+    local->process_ends = options->process_ends;
     r = pf_directory_init(&local->dir, options->workspace_root, options->timeout_seconds,
                           options->max_output_bytes, options->env, err);
     if (r == 0)

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/extras.h"
-#include "cli/workspace.h"
+#include "cli/say.h"
 
 /* The manager wants an idle limit; nothing here ever asks it to expire sessions. */
 #define TTL_SECONDS 3600.0
@@ -46,6 +46,7 @@ static int make_backend(struct pf_box *box, const struct pf_options *options, co
     local.max_output_bytes = options->max_output_bytes;
     local.no_inherit_env = options->no_inherit_env;
     local.env = options->env;
+    local.process_ends = box->temporary; /* a directory that is kept is held by nobody afterwards */
     return pinfold_local_backend_new(&local, &box->backend, err);
 }
 
@@ -83,6 +84,7 @@ int pf_box_open(struct pf_box *box, const struct pf_options *options, const char
 
 int pf_box_close(struct pf_box *box, struct pinfold_error *err)
 {
+    struct pinfold_error stays = PINFOLD_ERROR_INIT;
     int r = box->sandbox ? pinfold_sandbox_stop(box->sandbox, false, NULL, NULL, err) : 0;
     int audit = 0;
 
@@ -90,9 +92,8 @@ int pf_box_close(struct pf_box *box, struct pinfold_error *err)
     pinfold_backend_unref(box->backend);
     if (box->audit)
         audit = pf_extras->close_audit(box->audit, r < 0 ? NULL : err);
-    if (box->temporary && !box->keep)
-        pf_workspace_remove(box->temporary);
-    free(box->temporary);
+    if (pinfold_temp_workspace_free(box->temporary, &stays) < 0)
+        pf_say("%s", stays.msg);
     memset(box, 0, sizeof(*box));
     return r < 0 ? r : audit;
 }

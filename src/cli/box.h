@@ -13,8 +13,7 @@ struct pf_box {
     struct pinfold_sandbox *sandbox;
     struct pinfold_audit_file *audit;
     struct pf_progress progress;
-    char *temporary; /* a workspace to remove, or NULL */
-    bool keep;       /* do not remove it: it has what could not be brought home */
+    struct pinfold_temp_workspace *temporary; /* NULL: the user has named a workspace */
 };
 
 /* Make the sandbox, not started, in a workspace that exists or is made by start. Returns 0 or a

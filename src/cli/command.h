@@ -21,6 +21,7 @@ struct pf_command {
 };
 
 extern const struct pf_command pf_command_run;
+extern const struct pf_command pf_command_shell;
 extern const struct pf_command pf_command_plan;
 extern const struct pf_command pf_command_doctor;
 extern const struct pf_command pf_command_version;
@@ -34,7 +35,8 @@ const struct pf_command *pf_command_find(const char *name);
 /* Print the help of one command. Returns the exit status. */
 int pf_command_show(const struct pf_command *command);
 
-/* After a sandbox could not be started: say why, if it is that this machine cannot have any. */
-void pf_doctor_complain(void);
+/* After a sandbox could not be started: if it is that this machine cannot have any, say what is
+ * missing, unless said, the text of the error, has it. */
+void pf_doctor_complain(const char *said);
 
 #endif

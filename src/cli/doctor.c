@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pinfold doctor: what isolation this machine offers, and how to get what is missing. */
 #include <stdio.h>
+#include <string.h>
 
 #include <pinfold/pinfold.h>
 
@@ -23,9 +24,8 @@ static void show(const struct pinfold_isolated_probe *probe)
             printf(": %s\n         %s", answer->detail, answer->hint);
         putchar('\n');
     }
-    puts(probe->possible
-                 ? "\nCommands can be isolated: 'pinfold run --backend isolated' works."
-                 : "\nCommands cannot be isolated here: 'pinfold run --backend isolated' refuses.");
+    puts(probe->possible ? "\nCommands can be isolated: 'pinfold run' works."
+                         : "\nCommands cannot be isolated here: 'pinfold run' refuses.");
 }
 
 /* What holds the limits of a sandbox: one line for each holder would hide which are missing. */
@@ -41,19 +41,23 @@ static void show_limits(const struct pinfold_isolated_probe *probe)
              "control groups: see above how to get them.");
 }
 
-void pf_doctor_complain(void)
+void pf_doctor_complain(const char *said)
 {
     struct pinfold_isolated_probe probe;
 
     if (pinfold_isolated_probe(&probe))
         return;
+    /* The first is what the rest fails of. */
     for (int i = 0; i < PINFOLD_PROBE_SANDBOX; i++) {
         const struct pinfold_probe_answer *answer = &probe.answers[i];
-        if (answer->needed && !answer->works)
+        if (!answer->needed || answer->works)
+            continue;
+        if (!strstr(said, answer->hint))
             pf_say("missing: %s (%s); %s", answer->name, answer->detail, answer->hint);
+        break;
     }
-    pf_say("this machine cannot isolate commands: 'pinfold doctor' tells all; with --backend local "
-           "they run without isolation, able to do all that you can do");
+    pf_say("nothing was run: commands cannot be isolated here. 'pinfold doctor' tells why; with "
+           "--backend local they run without isolation, able to do all that you can do");
 }
 
 static int run_doctor(const struct pf_command *command, int argc, char **argv)
@@ -80,8 +84,8 @@ const struct pf_command pf_command_doctor = {
     .name = "doctor",
     .usage = "",
     .summary = "tell what isolation this machine offers, and how to get what is missing",
-    .help = "Everything is tried for real. The exit status is 0 when 'pinfold run --backend\n"
-            "isolated' can work, 1 when it cannot.",
+    .help = "Everything is tried for real. The exit status is 0 when commands can be isolated, 1\n"
+            "when they cannot: then 'pinfold run' refuses without --backend local.",
     .bit = PF_FOR_OTHERS,
     .run = run_doctor,
 };

@@ -15,8 +15,8 @@
 #define FULL_NAME "pinfold-full"
 
 /* The list of all of them, and so their help, is the full program's. */
-const struct pf_command *const pf_commands[] = { &pf_command_run, &pf_command_doctor,
-                                                 &pf_command_version, NULL };
+const struct pf_command *const pf_commands[] = { &pf_command_run, &pf_command_shell,
+                                                 &pf_command_doctor, &pf_command_version, NULL };
 
 const struct pf_extras *const pf_extras = NULL;
 

@@ -207,6 +207,13 @@ static const char *apply_json(struct pf_options *options, const char *value)
     return NULL;
 }
 
+static const char *apply_tty(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->tty = true;
+    return NULL;
+}
+
 static const char *apply_quiet(struct pf_options *options, const char *value)
 {
     (void)value;
@@ -215,7 +222,7 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 }
 
 static const struct flag flags[] = {
-    { "backend", "NAME", "local: the host itself, without isolation (default); or isolated",
+    { "backend", "NAME", "isolated (default); or local: the host itself, without isolation",
       PF_FOR_RUN, 0, apply_backend },
     { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT],...; repeatable",
       PF_FOR_ISOLATED, 0, apply_net },
@@ -252,18 +259,20 @@ static const struct flag flags[] = {
       apply_sync },
     { "include", "GLOB", "copy back what matches, instead of the default kinds; repeatable",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_include },
-    { "timeout", "SECONDS", "stop the command after this time (default 120; fractions are fine)",
+    { "tty", NULL, "run the command on a terminal, which is relayed to yours", PF_FOR_COMMAND, 't',
+      apply_tty },
+    { "timeout", "SECONDS", "stop it after this time, 1.5 say (default 120; on a terminal none)",
       PF_FOR_RUN, 0, apply_timeout },
     { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
-      PF_FOR_RUN, 0, apply_max_output },
+      PF_FOR_COMMAND, 0, apply_max_output },
     { "env", "NAME=VALUE", "set a variable for the command; repeatable", PF_FOR_RUN, 0, apply_env },
-    { "no-inherit-env", NULL, "give the command no variable but those of --env", PF_FOR_RUN, 0,
-      apply_no_inherit_env },
+    { "no-inherit-env", NULL, "local: give the command no variable but those of --env", PF_FOR_RUN,
+      0, apply_no_inherit_env },
     { "workspace", "DIR", "work in DIR and keep it (default: a temporary directory)",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_workspace },
     { "audit", "FILE", "append one JSON line to FILE for everything that is done", PF_FOR_RUN, 0,
       apply_audit },
-    { "json", NULL, "print one JSON object with all results", PF_FOR_RUN | PF_FOR_PLAN, 0,
+    { "json", NULL, "print one JSON object with all results", PF_FOR_COMMAND | PF_FOR_PLAN, 0,
       apply_json },
     { "quiet", NULL, "no warnings, notes and summaries on stderr", PF_FOR_RUN | PF_FOR_PLAN, 'q',
       apply_quiet },
@@ -290,9 +299,11 @@ static void show_options(const struct pf_command *command)
         char left[40];
         if (!(flag->commands & command->bit))
             continue;
-        snprintf(left, sizeof(left), "%s%s%s%s", flag->name,
-                 flag->argument && flag->argument[0] != '[' ? " " : "",
-                 flag->argument ? flag->argument : "", flag->letter == 'q' ? ", -q" : "");
+        int len = snprintf(left, sizeof(left), "%s%s%s", flag->name,
+                           flag->argument && flag->argument[0] != '[' ? " " : "",
+                           flag->argument ? flag->argument : "");
+        if (flag->letter && flag->apply)
+            snprintf(left + len, sizeof(left) - (size_t)len, ", -%c", flag->letter);
         printf("  --%-20s %s\n", left, flag->help);
     }
 }
@@ -389,7 +400,7 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
                       struct pf_options *ret_options, int *ret_status)
 {
     struct option long_options[FLAG_COUNT + 1];
-    struct pf_options options = { 0 };
+    struct pf_options options = { .isolated = true };
 
     if (!make_lists(&options, argc)) {
         pf_say("out of memory");
@@ -401,7 +412,7 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
     for (;;) {
         /* "+": what follows the first other word belongs to the command that is run. */
         int here = optind;
-        int answer = getopt_long(argc, argv, "+:qh", long_options, NULL);
+        int answer = getopt_long(argc, argv, "+:qht", long_options, NULL);
         if (answer == -1)
             break;
         if (!take(command, &options, answer, argv[here], ret_status)) {

@@ -12,11 +12,12 @@
 
 /* Who takes an option. */
 enum {
-    PF_FOR_RUN = 1,
+    PF_FOR_RUN = 1, /* and shell */
     PF_FOR_PLAN = 2,
     PF_FOR_OTHERS = 4,     /* --help alone */
     PF_ISOLATED_ALONE = 8, /* means nothing to other backends, which refuse it */
     PF_FOR_ISOLATED = PF_FOR_RUN | PF_ISOLATED_ALONE,
+    PF_FOR_COMMAND = 16, /* run, and not shell */
 };
 
 /* What was asked for. Strings point into argv. */
@@ -26,8 +27,9 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
+    bool tty;                   /* run the command on a terminal */
     bool takes_extras;          /* something of extras.h */
-    bool isolated;              /* --backend isolated */
+    bool isolated;              /* not --backend local */
     const char *isolated_alone; /* an option given that only this backend has */
     bool overlay;               /* --seed-mode overlay */
     bool host_net;              /* --net host */

@@ -113,6 +113,7 @@ static int run_plan(const struct pf_command *command, int argc, char **argv)
         pf_say("open the workspace %s: %s", options.workspace, strerror(errno));
         status = PF_EXIT_FAILED;
     } else {
+        options.isolated = false; /* nothing runs: files are looked at, which takes no jail */
         status = plan_and_show(&options);
     }
     pf_options_done(&options);

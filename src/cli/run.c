@@ -10,11 +10,13 @@
 
 #include "cli/box.h"
 #include "cli/extras.h"
+#include "cli/hint.h"
 #include "cli/interrupt.h"
 #include "cli/options.h"
+#include "cli/relay.h"
+#include "cli/run.h"
 #include "cli/say.h"
 #include "cli/stream.h"
-#include "cli/workspace.h"
 
 #define DEFAULT_TIMEOUT_SECONDS 120.0
 /* How long the library may take to kill the command at its deadline before a write to a reader
@@ -61,7 +63,7 @@ static int start(struct run *run)
         int status = failed(run, &err);
         pf_say_list(&seed.errors);
         if (run->options.isolated && err.code == PINFOLD_ENOTSUP)
-            pf_doctor_complain();
+            pf_doctor_complain(err.msg);
         if (err.code == PINFOLD_EPREPARE)
             pf_say("the command was not run; mend what --seed or --workspace names, or leave out "
                    "what cannot be copied with --exclude");
@@ -129,6 +131,10 @@ static void note_result(const struct run *run)
     note_limit(&run->result);
     if (run->out.cut || run->result.truncated)
         pf_note("the output was cut; --max-output lets more of it through");
+    if (run->options.isolated && run->result.exit_code == 127)
+        pf_hint_missing(&run->options);
+    else if (run->result.exit_code != 0)
+        pf_hint_empty(&run->options);
     if (run->result.background)
         pf_note("%u processes that it left in the background are stopped", run->result.background);
 }
@@ -171,16 +177,41 @@ static int execute(struct run *run)
     return run->result.exit_code;
 }
 
+/* On a terminal in the sandbox, relayed to ours; without a command it is a shell's. */
+static int interact(struct run *run)
+{
+    struct pinfold_terminal_options what = PINFOLD_TERMINAL_OPTIONS_INIT;
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    struct pinfold_terminal_exit end;
+
+    if (run->options.command[0] && run->options.command[1])
+        what.argv = (const char *const *)run->options.command;
+    else
+        what.command = run->options.command[0];
+    what.timeout_seconds = run->options.timeout_seconds;
+    if (pf_relay(run->box.sandbox, &what, run->cancel, &end, &err) < 0)
+        return failed(run, &err);
+    run->executed = true;
+    if (end.timed_out)
+        pf_note("the time of --timeout is over; everything was stopped");
+    return end.exit_code;
+}
+
 /* What could not be copied back is in the workspace and nowhere else. */
 static void keep_workspace(struct run *run)
 {
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    const char *path;
+
     if (!run->box.temporary)
         return;
-    run->box.keep = true;
-    pf_say("the results are kept in %s%s; remove it when you have them", run->box.temporary,
+    if (pinfold_temp_workspace_keep(run->box.temporary, &err) < 0)
+        pf_say("%s; move it away soon", err.msg);
+    path = pinfold_temp_workspace_path(run->box.temporary);
+    pf_say("the results are kept in %s%s; remove it when you have them", path,
            run->overlay ? "/changes" : "");
     if (run->report)
-        run->report->kept(run->report, run->box.temporary);
+        run->report->kept(run->report, path);
 }
 
 /* Flush. Returns the exit status of the whole, which was status before. */
@@ -217,7 +248,7 @@ static int work(struct run *run)
     int status = start(run);
 
     if (!status)
-        status = execute(run);
+        status = run->options.tty ? interact(run) : execute(run);
     if (run->executed && run->options.wants_sync)
         status = sync_back(run, status);
     return status;
@@ -232,10 +263,14 @@ static int run_in_box(struct run *run)
 
     if (pf_interrupt_catch(&run->cancel, &err) < 0)
         return failed(run, &err);
-    if (!workspace)
-        workspace = run->box.temporary = pf_workspace_make();
-    if (!workspace)
-        return PF_EXIT_FAILED;
+    if (!workspace) {
+        if (pinfold_temp_workspace_new(&run->box.temporary, &err) < 0) {
+            failed(run, &err);
+            pf_say("set TMPDIR, or name a workspace with --workspace");
+            return PF_EXIT_FAILED;
+        }
+        workspace = pinfold_temp_workspace_path(run->box.temporary);
+    }
     if (pf_box_open(&run->box, &run->options, workspace, &err) < 0)
         status = failed(run, &err);
     if (!status)
@@ -259,15 +294,35 @@ static int run_and_report(struct run *run)
     return run->report->print(run->report, run_in_box(run));
 }
 
-static int run_command(const struct pf_command *command, int argc, char **argv)
+/* What is wrong with a terminal here, or NULL. */
+static const char *check_terminal(const struct pf_options *options)
+{
+    if (!options->tty)
+        return NULL;
+    if (options->json || options->max_output_bytes)
+        return "--tty passes on what the command prints: --json and --max-output do not go with it";
+    return pf_relay_possible() ? NULL
+                               : "stdin is not a terminal; 'pinfold run' without --tty needs none";
+}
+
+int pf_run_command(const struct pf_command *command, int argc, char **argv)
 {
     struct run run = { .command = command };
+    bool is_shell = !(command->bit & PF_FOR_COMMAND);
+    const char *wrong;
     int status;
 
     if (!pf_options_parse(command, argc, argv, &run.options, &status))
         return status;
-    if (!run.options.command[0])
+    run.options.tty |= is_shell;
+    wrong = check_terminal(&run.options);
+    if (is_shell && run.options.command[0])
+        status = pf_usage_error(command, "it takes no command; 'pinfold run --tty' runs one on a "
+                                         "terminal");
+    else if (!is_shell && !run.options.command[0])
         status = pf_usage_error(command, "no command to run");
+    else if (wrong)
+        status = pf_usage_error(command, "%s", wrong);
     else if (run.options.isolated_alone && !run.options.isolated)
         status = pf_usage_error(command, "--%s needs --backend isolated",
                                 run.options.isolated_alone);
@@ -303,13 +358,24 @@ const struct pf_command pf_command_run = {
             "__pycache__, .venv, .env, *.pem, credentials.json, secrets/, and what --exclude\n"
             "adds.\n"
             "\n"
+            "A command has no input, and a terminal only with --tty: for full-screen programs, "
+            "and\n"
+            "for those that ask questions. Every key then is the command's, Ctrl-C included.\n"
+            "\n"
+            "With --seed-mode overlay nothing is copied in: the command sees the seed, without\n"
+            "what is left out, below its own changes, and cannot change it. The seed must belong\n"
+            "to you alone, and stay as it is meanwhile. Where the machine cannot do it the seed\n"
+            "is copied, with a warning. A workspace then holds what was changed, in changes/.\n"
+            "\n"
             "The exit status is the command's; 124 when it ran out of time, 125 when pinfold\n"
             "itself failed, 126 or 127 when the command could not be started or was not found,\n"
             "128+n when signal n ended it, or ended us.\n"
             "\n"
-            "The local backend does not isolate: the command can do whatever you can do. The\n"
-            "isolated one contains it: a system that is read-only, the workspace at /workspace,\n"
-            "no network unless --net opens one, and nothing else of this machine.\n"
+            "The command is contained: it sees a system that is read-only, the workspace at\n"
+            "/workspace, no network unless --net opens one, and nothing else of this machine,\n"
+            "your home and your environment included; --ro and --env give it more. Where the\n"
+            "machine cannot do that nothing is run, and 'pinfold doctor' says how to turn it on.\n"
+            "With --backend local the command can do whatever you can do.\n"
             "\n"
             "Bytes may end in K, M or G, powers of 1024; limits may be 'unlimited'. What no "
             "control\n"
@@ -318,6 +384,6 @@ const struct pf_command pf_command_run = {
             "The workspace is a directory of the host, looked at several times a second: commands\n"
             "are killed when it holds more than --workspace-size, and without that when its disk\n"
             "has less than 1G, or a twentieth, or half of what was free at the start.",
-    .bit = PF_FOR_RUN,
-    .run = run_command,
+    .bit = PF_FOR_RUN | PF_FOR_COMMAND,
+    .run = pf_run_command,
 };

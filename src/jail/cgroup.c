@@ -233,17 +233,21 @@ void pf_cgroup_make(const struct pf_cgroup_place *place, const struct pinfold_li
         make_old_groups(&self, limits, ret);
 }
 
-int pf_cgroup_enter(const struct pf_cgroup *cgroup, pid_t pid)
+int pf_cgroup_entries(const struct pf_cgroup *cgroup, int fds[static PF_CGROUP_MAX])
 {
-    char text[32];
-    int len = snprintf(text, sizeof(text), "%d", (int)pid);
+    const char *file = cgroup->holder == PINFOLD_HOLDER_CGROUP2 ? "cgroup.procs" : "tasks";
+    int count = 0, saved;
 
     for (int i = 0; i < PF_CGROUP_MAX && cgroup->dirs[i]; i++) {
-        _cleanup_close_ int fd = open_in(cgroup->dirs[i], "cgroup.procs", O_WRONLY);
-        if (fd < 0 || write(fd, text, (size_t)len) != len)
-            return errno ? -errno : -EIO;
+        fds[count] = open_in(cgroup->dirs[i], file, O_WRONLY);
+        if (fds[count++] >= 0)
+            continue;
+        saved = errno;
+        while (--count > 0)
+            close(fds[count - 1]);
+        return -saved;
     }
-    return 0;
+    return count;
 }
 
 /* The number after a word at the start of a line, or the whole file without a word; 0: none. */

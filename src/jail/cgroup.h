@@ -40,8 +40,11 @@ struct pf_cgroup_place {
 void pf_cgroup_make(const struct pf_cgroup_place *place, const struct pinfold_limits *limits,
                     struct pf_cgroup *ret);
 
-/* Put a process into them; what it forks later is in them too. Returns 0 or -errno. */
-int pf_cgroup_enter(const struct pf_cgroup *cgroup, pid_t pid);
+/* Open the ways in: a process that writes "0" to each of these is in the groups, and what it forks
+ * later is too. To be put there by somebody else takes a lock that the kernel gives only after a
+ * grace period of all processors, milliseconds on a busy machine; for the process itself, alone, it
+ * does not (version 1). Returns how many were stored in fds, or -errno. */
+int pf_cgroup_entries(const struct pf_cgroup *cgroup, int fds[static PF_CGROUP_MAX]);
 
 /* One read each; forks only when asked for. */
 void pf_cgroup_count(const struct pf_cgroup *cgroup, bool forks, struct pf_cgroup_counts *ret);

@@ -371,6 +371,7 @@ int pf_plan_compose(const struct pf_jail_config *config, const enum pinfold_hold
         .uid = geteuid(),
         .gid = getegid(),
         .own_net = config->net != PINFOLD_NET_HOST,
+        .alone = config->workspace_read_only,
         .proxy_port = config->net == PINFOLD_NET_ALLOW ? PF_JAIL_PROXY_PORT : 0,
     };
     size_t seed_len = config->seed ? strlen(config->seed) + 1 : 0;

@@ -29,19 +29,30 @@ static void watch_listener(struct pf_egress *egress, bool accepting)
     egress->accepting = accepting;
 }
 
+static bool may_accept(struct pf_egress *egress)
+{
+    if (egress->now - egress->second >= PF_NS_PER_SEC) {
+        egress->second = egress->now;
+        egress->accepted = 0;
+    }
+    return egress->accepted < PF_EGRESS_RATE && egress->count < egress->limit &&
+           __atomic_load_n(&pf_egress_total, __ATOMIC_RELAXED) < egress->total_limit;
+}
+
 static void accept_some(struct pf_egress *egress)
 {
-    while (egress->count < egress->limit &&
-           __atomic_load_n(&pf_egress_total, __ATOMIC_RELAXED) < egress->total_limit) {
+    while (may_accept(egress)) {
         int fd = accept4(egress->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+        egress->accepted += fd >= 0;
         if (fd >= 0 && pf_egress_conn_new(egress, fd))
             continue;
         if (fd < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED))
             return;
         break;
     }
-    /* Full, or the process has no descriptors left for us: the others wait in the queue. */
+    /* Full, too fast, or the process has no descriptors left for us: the others wait in the queue.
+     */
     watch_listener(egress, false);
     if (egress->now + ACCEPT_AGAIN_NS < egress->wake)
         egress->wake = egress->now + ACCEPT_AGAIN_NS;

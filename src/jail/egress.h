@@ -21,6 +21,9 @@ struct pf_egress_rules;
  * and an eighth for all proxies of the process: each takes two of them, four while a name is
  * resolved, and sandboxes shall not use up their owner's. The rest wait in the socket's queue. */
 #define PF_EGRESS_CONNECTIONS 256
+/* Accepted in a second, so that an agent that connects in a loop does not take its owner's
+ * processor, which no limit of the sandbox holds. */
+#define PF_EGRESS_RATE 500
 #define PF_EGRESS_BUFFER ((size_t)64 * 1024) /* for each direction of a connection */
 #define PF_EGRESS_HEAD_MAX ((size_t)16 * 1024)
 

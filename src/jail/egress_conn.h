@@ -94,6 +94,8 @@ struct pf_egress {
     struct pf_egress_conn *conns, *dead;
     int count, limit, total_limit;
     bool accepting;
+    int64_t second; /* began then, and so many were accepted in it */
+    int accepted;
     int64_t now;  /* when the events at hand came */
     int64_t wake; /* no deadline passes before */
 };

@@ -106,6 +106,8 @@ static int add_generated(struct pf_draft *draft, enum pinfold_net net)
         { "etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"
                                "services: files\nprotocols: files\n" },
         { "etc/hostname", "pinfold\n" },
+        /* What the owner's ~/.gitconfig would say; without it there is no commit. */
+        { "etc/gitconfig", "[user]\n\tname = agent\n\temail = agent@pinfold.invalid\n" },
     };
     int r = 0;
 
@@ -137,6 +139,8 @@ int pf_plan_etc(struct pf_draft *draft, enum pinfold_net net)
         r = add_pki(draft);
     if (r == 0)
         r = add_java(draft);
+    if (r == 0)
+        r = add_copy(draft, "/etc/protocols"); /* small: a copy is cheaper than a mount */
     if (r == 0)
         r = add_localtime(draft);
     if (r == 0)

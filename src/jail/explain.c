@@ -47,14 +47,24 @@ static const struct {
       "cgroup namespaces are off: sysctl user.max_cgroup_namespaces=10000" },
 };
 
-const char *pf_jail_explain(int sys_errno)
+const char *pf_jail_switched_off(void)
 {
-    if (sys_errno != EPERM && sys_errno != EACCES && sys_errno != ENOSPC && sys_errno != EINVAL &&
-        sys_errno != ENOSYS)
-        return "";
     for (size_t i = 0; i < PF_COUNT(switches); i++)
         if (read_number(switches[i].path) == switches[i].bad)
             return switches[i].advice;
+    return NULL;
+}
+
+const char *pf_jail_explain(int sys_errno)
+{
+    const char *advice;
+
+    if (sys_errno != EPERM && sys_errno != EACCES && sys_errno != ENOSPC && sys_errno != EINVAL &&
+        sys_errno != ENOSYS)
+        return "";
+    advice = pf_jail_switched_off();
+    if (advice)
+        return advice;
     switch (sys_errno) {
     case ENOSPC:
         return "too many namespaces, or too deep: see sysctl user.max_user_namespaces";

@@ -228,6 +228,9 @@ static void refuse_others(scmp_filter_ctx filter)
     refuse_if(filter, EPERM, "ioctl", low(1, TIOCLINUX));
     refuse_if(filter, EPERM, "ioctl", low(1, TIOCSETD)); /* line disciplines are a zoo */
     refuse_if(filter, EPERM, "ioctl", low(1, TIOCCONS));
+    /* Whoever opens a file with a lease on it waits for its holder, for 45 seconds if need be; and
+     * the host opens files of the workspace. */
+    refuse_if(filter, EPERM, "fcntl", low(1, F_SETLEASE));
     /* Execution of data and other old tricks; asking, and the fixed addresses of debuggers and
      * sanitizers, are fine. Each bit but that one: */
     for (int bit = 0; bit < 32; bit++)
@@ -237,24 +240,40 @@ static void refuse_others(scmp_filter_ctx filter)
                                                        0x80000000 | (1U << bit), 1U << bit) });
 }
 
-/* libseccomp has no word for "every later system call": so its program is read back and printed
- * with ours before it, which answers those and lets all others fall through. */
-static void print_program(int fd)
+/* What a jail with a read-only workspace refuses besides: over a socket that it meets there, which
+ * a read-only mount does not close, a process outside could pass it a descriptor that is open for
+ * writing. So no Unix sockets but pairs; and of those none of datagrams, which can be connected
+ * anew. */
+static void refuse_meetings(scmp_filter_ctx filter)
+{
+    enum { TYPES = 16 };
+
+    refuse_if(filter, EAFNOSUPPORT, "socket", low(0, AF_UNIX));
+    for (uint64_t type = 0; type < TYPES; type++)
+        if (type != SOCK_STREAM && type != SOCK_SEQPACKET) {
+            struct scmp_arg_cmp args[] = { low(0, AF_UNIX),
+                                           SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, TYPES - 1, type) };
+            refuse(filter, EPROTONOSUPPORT, "socketpair", COUNT(args), args);
+        }
+}
+
+/* Print what a filter compiles to, after the name of a macro and what comes before it. */
+static void print_program(const char *name, const struct sock_filter *before, size_t count,
+                          scmp_filter_ctx filter)
 {
     static struct sock_filter program[4096];
-    const struct sock_filter before[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, NEWEST_CALL, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-    };
-    ssize_t len = pread(fd, program, sizeof(program), 0);
+    int fd = memfd_create("filter", MFD_CLOEXEC);
+    ssize_t len;
 
+    check(seccomp_export_bpf(filter, fd), "export");
+    len = pread(fd, program, sizeof(program), 0);
     if (len <= 0 || (size_t)len == sizeof(program) || (size_t)len % sizeof(program[0]) != 0) {
         fprintf(stderr, "gen_filter: cannot read the program back\n");
         exit(1);
     }
-    printf("/* Written by gen_filter. */\n#define PF_SECCOMP_FILTER");
-    for (size_t i = 0; i < COUNT(before); i++)
+    close(fd);
+    printf("#define %s", name);
+    for (size_t i = 0; i < count; i++)
         printf(" \\\n    { %u, %u, %u, %uU },", before[i].code, before[i].jt, before[i].jf,
                before[i].k);
     for (size_t i = 0; i < (size_t)len / sizeof(program[0]); i++)
@@ -263,19 +282,32 @@ static void print_program(int fd)
     printf("\n");
 }
 
-int main(void)
+static scmp_filter_ctx new_filter(void)
 {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-    int fd = memfd_create("filter", MFD_CLOEXEC);
 
-    if (!filter || fd < 0)
-        return 1;
+    if (!filter)
+        exit(1);
     /* Programs of another architecture of this processor, whose numbers mean something else. */
     check(seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "attribute");
     /* A tree instead of a list: when the filter is installed the kernel runs it once for each
      * system call there is, to learn which are always allowed, and a list takes it five times as
      * long. */
     check(seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2), "attribute");
+    return filter;
+}
+
+static void print_main_filter(void)
+{
+    /* libseccomp has no word for "every later system call": so its program is read back and printed
+     * with this before it, which answers those and lets all others fall through. */
+    static const struct sock_filter before[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, NEWEST_CALL, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+    };
+    scmp_filter_ctx filter = new_filter();
+
     for (size_t i = 0; i < COUNT(refused); i++)
         refuse(filter, EPERM, refused[i], 0, NULL);
     for (size_t i = 0; i < COUNT(missing); i++)
@@ -286,8 +318,23 @@ int main(void)
     refuse_set_id(filter);
     keep_core_limit(filter);
     refuse_others(filter);
-    check(seccomp_export_bpf(filter, fd), "export");
-    print_program(fd);
+    print_program("PF_SECCOMP_FILTER", before, COUNT(before), filter);
     seccomp_release(filter);
+}
+
+static void print_alone_filter(void)
+{
+    scmp_filter_ctx filter = new_filter();
+
+    refuse_meetings(filter);
+    print_program("PF_SECCOMP_ALONE", NULL, 0, filter);
+    seccomp_release(filter);
+}
+
+int main(void)
+{
+    printf("/* Written by gen_filter. */\n");
+    print_main_filter();
+    print_alone_filter();
     return fflush(stdout) == 0 ? 0 : 1;
 }

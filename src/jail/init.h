@@ -7,6 +7,7 @@
 #define PF_JAIL_INIT_H
 
 #include "jail/plan.h"
+#include "proc/wire.h"
 
 /* Say that a step failed, as in "make the directory" "tmp", with errno; object may be "". */
 void init_fail(const char *step, const char *object) __attribute__((noreturn));
@@ -26,17 +27,34 @@ void init_each(const struct pf_plan *plan, size_t from, size_t to,
 const char *init_target(const struct pf_op *op);
 const char *init_text(const struct pf_op *op);
 
-/* Become the user of the jail, build the tree and make it the root. */
-void init_build(const struct pf_plan *plan);
+/* Become the user of the jail, build the tree and make it the root. Only after the end is nothing
+ * of the host's tree left. */
+void init_build_begin(const struct pf_plan *plan);
+void init_build_end(void);
 /* Mount the overlay of a seed, with the layers in the working directory. Returns it, attached to
  * nothing yet. */
 int init_overlay(const struct pf_plan *plan);
 /* Give the owner a way in, once the overlay is in its place. */
 void init_give_root(void);
-/* Returns the socket that listens for the proxy, or -1. */
-int init_network(const struct pf_plan *plan);
+/* Make the network of the jail, beside whatever is done between these two. The second enters it,
+ * and returns the socket that listens for the proxy, or -1. */
+void init_network_begin(const struct pf_plan *plan);
+int init_network_end(const struct pf_plan *plan);
 /* Give up everything: after this nothing can be set up any more. */
 void init_lock(const struct pf_plan *plan);
 void init_landlock(const struct pf_plan *plan);
+/* Answer a request that no jail may serve. Returns whether it is one. */
+bool init_refuses(const struct pf_wire_request *request, const int *fds);
+/* Tell the owner that the resident with this number is free. The first process says it for the
+ * first one before that is forked, so that the first command need not wait for it. */
+#define PF_FIRST_LIFE 1
+bool init_lease(int socket, uint32_t life);
+/* The life of a resident supervisor: serve requests that are leased to this life, and no others. It
+ * ends when the owner hangs up, and after many commands. retire: see struct pf_resident; hand_over:
+ * a socket for requests that are not its own. */
+void init_reside(uint32_t life, int retire, int hand_over) __attribute__((noreturn));
+/* Start a supervisor for each request, until the owner hangs up. signals is readable when a child
+ * changes state. */
+void init_serve(int signals);
 
 #endif

@@ -76,10 +76,19 @@ static void drop_capabilities(void)
         init_fail("give up the capabilities", "");
 }
 
+static void install(const struct sock_filter *filter, size_t count)
+{
+    const struct sock_fprog program = { (unsigned short)count,
+                                        (struct sock_filter *)(uintptr_t)filter };
+
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+        init_fail("install the seccomp filter (CONFIG_SECCOMP_FILTER)", "");
+}
+
 void init_lock(const struct pf_plan *plan)
 {
     static const struct sock_filter filter[] = { PF_SECCOMP_FILTER };
-    const struct sock_fprog program = { PF_COUNT(filter), (struct sock_filter *)(uintptr_t)filter };
+    static const struct sock_filter alone[] = { PF_SECCOMP_ALONE };
 
     set_limits(plan);
     /* Owned by nobody of the jail: its memory, descriptors and root are closed to all inside, and
@@ -90,6 +99,7 @@ void init_lock(const struct pf_plan *plan)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         init_fail("refuse new privileges", "");
     init_landlock(plan);
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
-        init_fail("install the seccomp filter (CONFIG_SECCOMP_FILTER)", "");
+    if (plan->alone)
+        install(alone, PF_COUNT(alone));
+    install(filter, PF_COUNT(filter));
 }

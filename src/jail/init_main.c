@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,14 +15,9 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "proc/serve.h"
-
-static pid_t supervisors[4096];
-static size_t supervisor_count;
 
 static size_t put(char *to, size_t at, size_t max, const char *text)
 {
@@ -115,119 +109,54 @@ void init_each(const struct pf_plan *plan, size_t from, size_t to,
     }
 }
 
-static const struct pf_plan *map_plan(void)
+/* What is forked from here on is in the groups too. */
+static void enter_groups(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (write(fds[i], "0", 1) != 1)
+            init_fail("enter a control group", "of the sandbox");
+        close(fds[i]);
+    }
+}
+
+static const struct pf_plan *map_plan(int fd)
 {
     struct stat st;
     const struct pf_plan *plan;
 
-    if (fstat(PF_INIT_PLAN, &st) < 0)
+    if (fstat(fd, &st) < 0)
         init_fail("read the plan", "");
-    plan = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, PF_INIT_PLAN, 0);
+    plan = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (plan == MAP_FAILED)
         init_fail("read the plan", "");
-    close(PF_INIT_PLAN);
+    close(fd);
     return plan;
 }
 
-static bool is_supervisor(pid_t pid)
+static const struct pf_plan *receive_plan(void)
 {
-    for (size_t i = 0; i < supervisor_count; i++)
-        if (supervisors[i] == pid)
-            return true;
-    return false;
-}
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_INIT_FDS_MAX * sizeof(int))];
+    int fds[PF_INIT_FDS_MAX];
+    char byte;
+    struct iovec iov = { &byte, sizeof(byte) };
+    struct msghdr message = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+    };
+    size_t count = 0;
+    struct cmsghdr *part;
+    ssize_t len;
 
-static void forget(pid_t pid)
-{
-    for (size_t i = 0; i < supervisor_count; i++)
-        if (supervisors[i] == pid) {
-            supervisors[i] = supervisors[--supervisor_count];
-            return;
-        }
-}
-
-/* Children that are no supervisors lost theirs, which somebody inside must have killed: nobody
- * would ever end them. Returns whether there were any. */
-static bool kill_orphans(void)
-{
-    static pid_t pids[4096];
-    size_t count = pf_children(pids, PF_COUNT(pids), false);
-    bool found = false;
-
-    for (size_t i = 0; i < count; i++)
-        if (!is_supervisor(pids[i])) {
-            kill(pids[i], SIGKILL);
-            found = true;
-        }
-    return found;
-}
-
-/* Returns whether orphans are left, to be looked after again soon. */
-static bool reap(void)
-{
-    int status;
-    pid_t pid;
-
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-        if (WIFSTOPPED(status)) /* a supervisor that obeys somebody else */
-            kill(pid, SIGKILL);
-        else
-            forget(pid);
-    }
-    return kill_orphans();
-}
-
-static void start(const struct pf_wire_request *request, const int *fds)
-{
-    pid_t pid;
-
-    /* Through a directory of the host's tree one could walk out by its "..". */
-    if (request->has_cwd) {
-        pf_super_fail(fds[PF_WIRE_CONTROL], EPERM, PF_STAGE_CWD);
-        return;
-    }
-    if (supervisor_count == PF_COUNT(supervisors)) {
-        pf_super_fail(fds[PF_WIRE_CONTROL], EAGAIN, PF_STAGE_FORK);
-        return;
-    }
-    pid = fork();
-    if (pid == 0)
-        pf_serve(request, fds);
-    if (pid < 0)
-        pf_super_fail(fds[PF_WIRE_CONTROL], errno, PF_STAGE_FORK);
-    else
-        supervisors[supervisor_count++] = pid;
-}
-
-static void serve(int signals)
-{
-    struct pollfd fds[] = { { PF_INIT_SOCKET, POLLIN, 0 },
-                            { signals, POLLIN, 0 },
-                            { PF_INIT_OWNER, POLLIN, 0 } };
-    struct signalfd_siginfo info;
-    struct pf_wire_request request;
-    int passed[PF_WIRE_MAX], count;
-    bool orphans = false;
-
-    while (true) {
-        if (poll(fds, PF_COUNT(fds), orphans ? 1 : -1) < 0 && errno != EINTR)
-            return;
-        if (fds[2].revents)
-            return;
-        if (fds[1].revents)
-            (void)!read(signals, &info, sizeof(info));
-        if (fds[1].revents || orphans)
-            orphans = reap();
-        if (!fds[0].revents)
-            continue;
-        count = pf_serve_receive(PF_INIT_SOCKET, &request, passed);
-        if (count < 0)
-            return;
-        if (count > 0)
-            start(&request, passed);
-        while (count > 0)
-            close(passed[--count]);
-    }
+    len = recvmsg(PF_INIT_SOCKET, &message, MSG_CMSG_CLOEXEC);
+    if (len == 0) /* the owner has thought better of it */
+        _exit(0);
+    part = len < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+        count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    if (count == 0 || count > PF_COUNT(fds))
+        init_fail("receive the plan", "");
+    memcpy(fds, CMSG_DATA(part), count * sizeof(int));
+    enter_groups(fds + 1, count - 1);
+    return map_plan(fds[0]);
 }
 
 /* Blocked signals do not reach PID 1 in any way: not from inside, where it could be meant as an
@@ -254,7 +183,7 @@ int main(void)
     int signals, proxy;
 
     if (getpid() != 1 || fcntl(PF_INIT_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ||
-        fcntl(PF_INIT_PLAN, F_SETFD, FD_CLOEXEC) < 0 ||
+        fcntl(PF_INIT_RESIDENT, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_OWNER, F_SETFD, FD_CLOEXEC) < 0) {
         static const char text[] = PF_INIT_NAME ": this program is started by pinfold itself\n";
         (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
@@ -264,17 +193,20 @@ int main(void)
     prctl(PR_SET_NAME, PF_INIT_NAME, 0, 0, 0);
     umask(0);
     signals = take_signals();
-    plan = map_plan();
-    init_build(plan);
+    plan = receive_plan();
+    init_network_begin(plan);
+    init_build_begin(plan);
     if (sethostname("pinfold", 7) < 0)
         init_fail("name the sandbox", "");
-    proxy = init_network(plan);
+    proxy = init_network_end(plan);
     umask(022);
     init_lock(plan);
+    init_build_end();
+    init_lease(PF_INIT_RESIDENT, PF_FIRST_LIFE);
     init_send(PF_INIT_READY, proxy);
     if (proxy >= 0)
         close(proxy);
     munmap((void *)(uintptr_t)plan, plan->size);
-    serve(signals);
+    init_serve(signals);
     return 0;
 }

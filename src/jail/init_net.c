@@ -1,39 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The network of a jail. To make the namespace takes the kernel as long as half of the rest, so a
+ * process beside the first one does it, which shares its descriptors: it leaves there a socket of
+ * the new namespace, through which the first process finds it.
+ */
 #include "jail/init.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/if.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* Far from what the first process opens meanwhile. */
+enum {
+    INSIDE = 40, /* a socket of the new namespace */
+    PROXY,
+};
+
+static pid_t helper;
+
+static void place(int fd, int number)
+{
+    if (fd < 0 || dup3(fd, number, O_CLOEXEC) < 0)
+        init_fail("make a socket", "of the sandbox");
+    close(fd);
+}
 
 static void raise_loopback(void)
 {
     struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+    place(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), INSIDE);
+    if (ioctl(INSIDE, SIOCSIFFLAGS, &request) < 0)
         init_fail("bring up the loopback", "of the sandbox");
-    close(fd);
 }
 
-int init_network(const struct pf_plan *plan)
+static void listen_for_proxy(const struct pf_plan *plan)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_port = htons((uint16_t)plan->proxy_port),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    int fd;
 
-    if (plan->own_net)
-        raise_loopback();
-    if (plan->proxy_port == 0)
-        return -1;
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-        listen(fd, SOMAXCONN) < 0)
+    place(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), PROXY);
+    if (bind(PROXY, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+        listen(PROXY, SOMAXCONN) < 0)
         init_fail("listen for the proxy", "of the sandbox");
-    return fd;
+}
+
+void init_network_begin(const struct pf_plan *plan)
+{
+    if (!plan->own_net)
+        return;
+    helper = (pid_t)syscall(SYS_clone, (unsigned long)CLONE_FILES, NULL, NULL, NULL, NULL);
+    if (helper < 0)
+        init_fail("fork a process", "for the network of the sandbox");
+    if (helper > 0)
+        return;
+    if (unshare(CLONE_NEWNET) < 0)
+        init_fail("make a network namespace", "");
+    raise_loopback();
+    if (plan->proxy_port)
+        listen_for_proxy(plan);
+    _exit(0);
+}
+
+int init_network_end(const struct pf_plan *plan)
+{
+    int status = 0, namespace;
+
+    if (!plan->own_net)
+        return -1;
+    while (waitpid(helper, &status, __WALL) < 0 && errno == EINTR) {
+    }
+    if (status != 0) /* it has said why */
+        _exit(1);
+    namespace = ioctl(INSIDE, SIOCGSKNS);
+    if (namespace < 0 || setns(namespace, CLONE_NEWNET) < 0)
+        init_fail("enter the network namespace", "of the sandbox");
+    close(namespace);
+    close(INSIDE);
+    return plan->proxy_port ? PROXY : -1;
 }

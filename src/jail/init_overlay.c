@@ -80,7 +80,7 @@ void init_give_root(void)
     struct mount_attr attr = { .attr_clr = MOUNT_ATTR_RDONLY };
     /* A mount of its own: it stays when the jail goes, and writable where commands may only read.
      */
-    int fd = (int)syscall(SYS_open_tree, AT_FDCWD, PF_JAIL_WORKSPACE + 1,
+    int fd = (int)syscall(SYS_open_tree, AT_FDCWD, &PF_JAIL_WORKSPACE[1],
                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
     if (fd < 0 || syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)

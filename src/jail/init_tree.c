@@ -15,11 +15,13 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MOST_PROCESSES (1 << 22) /* of any kernel */
 
 static int workspace = -1;
+static pid_t letting_go;
 
 static int clone_tree(int dir, const char *path)
 {
@@ -167,8 +169,9 @@ static int show_device(const char *source, const char *target)
 
 static void mask(const char *target)
 {
-    /* If it is not there, this kernel does not have it. */
-    if (show_device("dev/null", target) < 0 && errno != ENOENT)
+    /* With the attributes that this mount of it has. If the target is not there, this kernel does
+     * not have it. */
+    if (mount("dev/null", target, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
         init_fail("mask the file", target);
 }
 
@@ -216,7 +219,7 @@ static void perform(const struct pf_op *op)
         mount_fresh("proc", target, MS_NODEV | MS_NOEXEC, NULL);
         break;
     case PF_OP_DEVPTS:
-        mount_fresh("devpts", target, MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0600");
+        mount_fresh("devpts", target, MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0600,max=256");
         break;
     case PF_OP_MASK:
         mask(target);
@@ -260,7 +263,30 @@ static void limit_processes(uint64_t count)
     close(fd);
 }
 
-void init_build(const struct pf_plan *plan)
+/* Taking the old root away lasts until all processors have seen it: nothing to do for milliseconds
+ * on a busy machine, so that somebody else waits for it. */
+static void let_go_begin(void)
+{
+    letting_go = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
+    if (letting_go < 0)
+        init_fail("fork a process", "to let go of the host's root");
+    if (letting_go == 0)
+        _exit(umount2(".", MNT_DETACH) < 0 ? errno : 0);
+}
+
+void init_build_end(void)
+{
+    int status = 0;
+
+    while (waitpid(letting_go, &status, __WALL) < 0 && errno == EINTR) {
+    }
+    if (status == 0)
+        return;
+    errno = WIFEXITED(status) ? WEXITSTATUS(status) : ECANCELED;
+    init_fail("let go of the host's root", "");
+}
+
+void init_build_begin(const struct pf_plan *plan)
 {
     map_ids(plan);
     /* When the machine is out of memory the kernel shall look here first. */
@@ -287,8 +313,7 @@ void init_build(const struct pf_plan *plan)
     /* The new root is put on top of the old one and the old one under it taken away. */
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         init_fail("change the root (pivot_root)", "");
-    if (umount2(".", MNT_DETACH) < 0)
-        init_fail("let go of the host's root", "");
+    let_go_begin();
     if (chdir("/workspace") < 0)
         init_fail("enter", "/workspace");
 }

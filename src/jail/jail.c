@@ -5,13 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <poll.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "jail/birth.h"
 #include "jail/compose.h"
 #include "jail/explain.h"
 #include "jail/limits.h"
@@ -35,118 +32,14 @@
 
 struct pf_jail {
     int socket;
-    int pidfd; /* readable when everything inside is gone */
+    int resident; /* socket of its resident supervisor */
+    int pidfd;    /* readable when everything inside is gone */
     int proxy;
     pid_t owner; /* a fork of the host must not end what is its parent's */
     int root;    /* of the overlay */
     struct pf_cgroup cgroup;
     enum pinfold_holder holders[PINFOLD_LIMIT_COUNT];
 };
-
-struct birth {
-    int program, socket, plan, owner, workspace;
-    unsigned long namespaces;
-    bool overlay;
-    char *inner_stack;
-    int pidfd;
-    pid_t init;
-    int sys_errno;
-    const char *step; /* that failed */
-    bool refused;     /* because the kernel makes no namespaces, or gives no rights in them */
-};
-
-static void fail_birth(struct birth *birth, const char *step) __attribute__((noreturn));
-static void fail_birth(struct birth *birth, const char *step)
-{
-    birth->sys_errno = errno;
-    birth->step = step;
-    _exit(127);
-}
-
-/* Let what is executed keep the capabilities that building the jail takes: they are those of the
- * new user namespace, and mean nothing outside. */
-static void keep_capabilities(struct birth *birth)
-{
-    /* An overlay does its own work with the rights of who mounted it, and closes its work directory
-     * to all others: so the last one. */
-    static const unsigned wanted[] = { CAP_SYS_ADMIN, CAP_SETPCAP, CAP_NET_ADMIN,
-                                       CAP_DAC_OVERRIDE };
-    size_t count = PF_COUNT(wanted) - !birth->overlay;
-    struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-
-    birth->refused = true;
-    if (syscall(SYS_capget, &header, data) < 0)
-        fail_birth(birth, "read the capabilities in its user namespace");
-    for (size_t i = 0; i < count; i++)
-        data[CAP_TO_INDEX(wanted[i])].inheritable |= CAP_TO_MASK(wanted[i]);
-    if (syscall(SYS_capset, &header, data) < 0)
-        fail_birth(birth, "get capabilities in its user namespace");
-    for (size_t i = 0; i < count; i++)
-        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0) < 0)
-            fail_birth(birth, "keep capabilities in its user namespace");
-    birth->refused = false;
-}
-
-/* Exactly the four descriptors of plan.h, from wherever they are. */
-static void place_descriptors(struct birth *birth)
-{
-    int from[] = { birth->socket, birth->plan, birth->owner, birth->program };
-
-    for (size_t i = 0; i < PF_COUNT(from); i++) {
-        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, PF_INIT_PROGRAM + 1);
-        if (from[i] < 0)
-            fail_birth(birth, "place its descriptors");
-    }
-    for (size_t i = 0; i < PF_COUNT(from); i++)
-        if (dup3(from[i], PF_INIT_SOCKET + (int)i,
-                 PF_INIT_SOCKET + (int)i == PF_INIT_PROGRAM ? O_CLOEXEC : 0) < 0)
-            fail_birth(birth, "place its descriptors");
-    /* A kernel without it (before 5.9) has no mount_setattr(2) either. */
-    if (close_range(PF_INIT_PROGRAM + 1, ~0U, 0) < 0)
-        fail_birth(birth, "close descriptors");
-}
-
-/* Shares the owner's memory, and the owner waits, until init is executed: nothing of this memory is
- * left in it then. Signals are blocked: no handler of the host runs. */
-static int inner_main(void *arg)
-{
-    struct birth *birth = arg;
-    char name[] = PF_INIT_NAME, *argv[] = { name, NULL }, *envp[] = { NULL };
-
-    keep_capabilities(birth);
-    place_descriptors(birth);
-    execveat(PF_INIT_PROGRAM, "", argv, envp, AT_EMPTY_PATH);
-    fail_birth(birth, "execute " PF_INIT_NAME);
-}
-
-/* The process between the two, so that the host sees no child; it ends at once. It shares the table
- * of descriptors with the host, to get the pidfd there. Its working directory, which it shares with
- * nobody, is the workspace: a new mount namespace takes its creator's along, while a descriptor
- * would go on showing the old one. */
-static int between_main(void *arg)
-{
-    struct birth *birth = arg;
-    pid_t pid;
-
-    if (fchdir(birth->workspace) < 0)
-        fail_birth(birth, "enter its workspace");
-    pid = clone(inner_main, birth->inner_stack,
-                (int)(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | birth->namespaces), birth,
-                &birth->pidfd);
-    birth->init = pid;
-    if (pid < 0) {
-        birth->refused = true;
-        fail_birth(birth, "make namespaces (user, mount, pid, ipc, uts, cgroup, net)");
-    }
-    _exit(0);
-}
-
-static void wait_for(pid_t pid)
-{
-    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR) {
-    }
-}
 
 /* The kernel did not do what, which is no fault of the caller's: say how to turn it on. */
 static int refused(struct pinfold_error *err, int sys_errno, const char *what)
@@ -171,32 +64,6 @@ static int init_failed(const struct pinfold_error *from, struct pinfold_error *e
     if (err)
         err->sys_errno = from->sys_errno;
     return -PINFOLD_EVALUE;
-}
-
-static int give_birth(struct birth *birth, struct pinfold_error *err)
-{
-    _Alignas(16) char outer[8192], inner[16384];
-    sigset_t all, old;
-    pid_t pid;
-
-    birth->inner_stack = inner + sizeof(inner);
-    birth->pidfd = -1;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    pid = clone(between_main, outer + sizeof(outer), CLONE_VM | CLONE_VFORK | CLONE_FILES, birth);
-    if (pid < 0) {
-        birth->sys_errno = errno;
-        birth->step = "clone a process";
-    }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (pid > 0)
-        wait_for(pid);
-    if (birth->sys_errno == 0)
-        return 0;
-    if (birth->pidfd >= 0)
-        close(birth->pidfd);
-    return birth->refused ? refused(err, birth->sys_errno, birth->step)
-                          : pf_fail_os(err, birth->sys_errno, "start a sandbox: %s", birth->step);
 }
 
 /* Receive what init says, and *ret_fd, a descriptor that came along, or -1. Returns false when it
@@ -253,14 +120,45 @@ static int await_ready(struct pf_jail *jail, struct pinfold_error *err)
                    pf_clock_now() >= deadline ? "does not answer" : "died at its start");
 }
 
-/* Before the first command: what init forks is where init is. */
-static int enter_cgroup(const struct pf_jail *jail, pid_t init, struct pinfold_error *err)
+/* Hand over the plan, and what init has to write to to be in the groups. */
+static int send_plan(struct pf_jail *jail, int plan, struct pinfold_error *err)
 {
-    int r = pf_cgroup_enter(&jail->cgroup, init);
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE((1 + PF_CGROUP_MAX) * sizeof(int))] = { 0 };
+    int fds[1 + PF_CGROUP_MAX] = { plan }, count = 1, entries, r = 0;
+    char byte = 0;
+    struct iovec iov = { &byte, sizeof(byte) };
+    struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control };
+    struct cmsghdr *part;
 
-    return r < 0 ? pf_fail_os(err, -r, "put a sandbox into its control group %s",
-                              PF_QUOTE(jail->cgroup.dirs[0]))
-                 : 0;
+    entries = pf_cgroup_entries(&jail->cgroup, fds + 1);
+    if (entries < 0)
+        return pf_fail_os(err, -entries, "start a sandbox: open its control group");
+    count += entries;
+    message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+    part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+    memcpy(CMSG_DATA(part), fds, (size_t)count * sizeof(int));
+    /* When it is gone it has said why. */
+    if (sendmsg(jail->socket, &message, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
+        r = pf_fail_os(err, errno, "start a sandbox: hand over its plan");
+    while (count > 1)
+        close(fds[--count]);
+    return r;
+}
+
+/* The groups that what init forks will be in, and the plan: made while init is started. */
+static int prepare(struct pf_jail *jail, const struct pf_jail_config *config,
+                   struct pinfold_error *err)
+{
+    struct pf_jail_config resolved = *config;
+    int r;
+
+    pf_limits_resolve(&resolved.limits);
+    pf_cgroup_make(NULL, &resolved.limits, &jail->cgroup);
+    r = pf_limits_hold(&resolved.limits, &jail->cgroup, jail->holders, err);
+    return r < 0 ? r : pf_plan_compose(&resolved, jail->holders, err);
 }
 
 /* With / as the workspace everything would be shown after all. */
@@ -280,43 +178,44 @@ static int check_workspace(int fd, struct pinfold_error *err)
 static int start(struct pf_jail *jail, const char *path, const struct pf_jail_config *config,
                  struct pinfold_error *err)
 {
-    struct pf_jail_config resolved = *config;
-    int pair[2], r;
+    int pair[2], resident[2], r;
 
     _cleanup_close_ int program = open(path, O_RDONLY | O_CLOEXEC);
     if (program < 0)
         return pf_fail_os(err, errno, "open %s", PF_QUOTE(path));
-    pf_limits_resolve(&resolved.limits);
-    pf_cgroup_make(NULL, &resolved.limits, &jail->cgroup);
-    r = pf_limits_hold(&resolved.limits, &jail->cgroup, jail->holders, err);
-    if (r < 0)
-        return r;
-    _cleanup_close_ int plan = pf_plan_compose(&resolved, jail->holders, err);
-    if (plan < 0)
-        return plan;
     _cleanup_close_ int owner = (int)syscall(SYS_pidfd_open, jail->owner, 0);
     if (owner < 0)
         return pf_fail_os(err, errno, "start a sandbox: open a descriptor of this process");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return pf_fail_os(err, errno, "create a socket for a sandbox");
     jail->socket = pair[0];
-    struct birth birth = {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, resident) < 0) {
+        r = pf_fail_os(err, errno, "create a socket for a sandbox");
+        close(pair[1]);
+        return r;
+    }
+    jail->resident = resident[0];
+    struct pf_birth birth = {
         .program = program,
         .socket = pair[1],
-        .plan = plan,
+        .resident = resident[1],
         .owner = owner,
         .workspace = config->workspace_fd,
         .overlay = config->seed != NULL,
-        .namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-                      CLONE_NEWCGROUP | (config->net == PINFOLD_NET_HOST ? 0 : CLONE_NEWNET),
     };
-    r = give_birth(&birth, err);
-    close(pair[1]);
-    if (r < 0)
-        return r;
+    pf_birth_begin(&birth);
+    _cleanup_close_ int plan = prepare(jail, config, err);
+    pf_birth_end(&birth);
     jail->pidfd = birth.pidfd;
-    r = await_ready(jail, err);
-    return r != 0 ? r : enter_cgroup(jail, birth.init, err);
+    close(pair[1]);
+    close(resident[1]);
+    if (plan < 0)
+        return plan;
+    if (birth.sys_errno != 0)
+        return birth.refused ? refused(err, birth.sys_errno, birth.step)
+                             : pf_fail_os(err, birth.sys_errno, "start a sandbox: %s", birth.step);
+    r = send_plan(jail, plan, err);
+    return r < 0 ? r : await_ready(jail, err);
 }
 
 int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
@@ -336,6 +235,7 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
         return pf_fail_nomem(err);
     *jail = (struct pf_jail){
         .socket = -1,
+        .resident = -1,
         .pidfd = -1,
         .proxy = -1,
         .root = -1,
@@ -363,6 +263,11 @@ void pf_jail_count(const struct pf_jail *jail, bool forks, struct pf_cgroup_coun
 int pf_jail_socket(const struct pf_jail *jail)
 {
     return jail->socket;
+}
+
+int pf_jail_resident(const struct pf_jail *jail)
+{
+    return jail->resident;
 }
 
 int pf_jail_take_proxy_socket(struct pf_jail *jail)
@@ -405,6 +310,7 @@ void pf_jail_close(struct pf_jail *jail)
         pf_cgroup_done(&jail->cgroup);
     close_if_open(jail->pidfd);
     close_if_open(jail->socket);
+    close_if_open(jail->resident);
     close_if_open(jail->proxy);
     close_if_open(jail->root);
     free(jail);

@@ -50,6 +50,8 @@ void pf_jail_count(const struct pf_jail *jail, bool forks, struct pf_cgroup_coun
 
 /* The socket that takes requests. Borrowed. */
 int pf_jail_socket(const struct pf_jail *jail);
+/* That of its resident supervisor, which takes one request at a time. Borrowed. */
+int pf_jail_resident(const struct pf_jail *jail);
 
 /* With PINFOLD_NET_ALLOW: the socket that listens inside at PF_JAIL_PROXY_PORT; the caller owns it.
  * -1 otherwise, and after the first call. */

@@ -18,12 +18,15 @@
 #define PF_LAYER_HIDDEN "hidden"   /* on the seed, with whiteouts for what is not shown of it */
 #define PF_LAYER_WORK "work"       /* the overlay's own */
 
-/* Where init finds its descriptors. Its working directory is the workspace. */
+/* Where init finds its descriptors. Its working directory is the workspace. The plan comes over the
+ * socket, in a datagram of one byte with up to PF_INIT_FDS_MAX descriptors: the plan, and files
+ * that a "0" is written to by who wants to be in a control group. */
+#define PF_INIT_FDS_MAX 8
 enum {
     PF_INIT_SOCKET = 3,
-    PF_INIT_PLAN = 4,
-    PF_INIT_OWNER = 5,   /* a pidfd: the socket alone does not tell, a fork may have a copy */
-    PF_INIT_PROGRAM = 6, /* closed by its execution */
+    PF_INIT_RESIDENT = 4, /* the socket of the resident supervisor */
+    PF_INIT_OWNER = 5,    /* a pidfd: the socket alone does not tell, a fork may have a copy */
+    PF_INIT_PROGRAM = 6,  /* closed by its execution */
 };
 
 enum pf_op_kind {
@@ -67,7 +70,8 @@ struct pf_plan {
     uint64_t seed_at;
     uint64_t seed_dev, seed_ino; /* what must be found there */
     uint32_t own_net;            /* the network is the jail's own: bring its loopback up */
-    uint32_t proxy_port;         /* listen there and send the socket with READY; 0: do not */
+    uint32_t alone;      /* the workspace is read-only: let nobody hand in a descriptor to it */
+    uint32_t proxy_port; /* listen there and send the socket with READY; 0: do not */
 };
 
 #define PF_JAIL_UID 1000

@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "jail/explain.h"
 #include "jail/jail.h"
 #include "jail/limits.h"
 
@@ -392,7 +393,10 @@ bool pinfold_isolated_probe(struct pinfold_isolated_probe *ret)
         answer->works = answer->sys_errno == 0;
         if (answer->works)
             continue;
-        answer->hint = things[i].hint;
+        /* One switch that is off makes most of the rest fail too. */
+        answer->hint = answer->needed ? pf_jail_switched_off() : NULL;
+        if (!answer->hint)
+            answer->hint = things[i].hint;
         if (!answer->detail[0])
             snprintf(answer->detail, sizeof(answer->detail), "%s",
                      strerrordesc_np(answer->sys_errno) ? strerrordesc_np(answer->sys_errno)

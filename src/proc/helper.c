@@ -19,28 +19,39 @@
 #include "pf_config.h"
 #include "proc/wire.h"
 
-/* Look in the directory of file. */
-static bool find_beside(const char *file, const char *name, char *path)
+/* Look below the directory of file. */
+static bool find_from(const char *file, const char *below, const char *name, char *path)
 {
     const char *slash = strrchr(file, '/');
 
     return slash &&
-           snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - file), file, name) < PATH_MAX &&
+           snprintf(path, PATH_MAX, "%.*s/%s%s", (int)(slash - file), file, below, name) <
+                   PATH_MAX &&
            access(path, X_OK) == 0;
+}
+
+/* An installation that was moved as a whole still knows its programs: file is in its bin or lib, or
+ * in a directory of lib. */
+static bool find_installed(const char *file, const char *name, char *path)
+{
+    return find_from(file, "../libexec/pinfold/", name, path) ||
+           find_from(file, "../../libexec/pinfold/", name, path);
 }
 
 bool pf_program_find(const char *name, char *path)
 {
     char program[PATH_MAX];
-    Dl_info library;
+    const char *library = "";
+    Dl_info info;
     ssize_t len;
 
-    if (dladdr(PF_HELPER_NAME, &library) && library.dli_fname && library.dli_fname[0] == '/' &&
-        find_beside(library.dli_fname, name, path))
-        return true;
+    if (dladdr(PF_HELPER_NAME, &info) && info.dli_fname && info.dli_fname[0] == '/')
+        library = info.dli_fname;
     len = readlink("/proc/self/exe", program, sizeof(program) - 1);
     program[len < 0 ? 0 : len] = '\0';
-    return find_beside(program, name, path) || find_beside(PF_LIBEXECDIR "/", name, path);
+    return find_from(library, "", name, path) || find_from(program, "", name, path) ||
+           find_installed(library, name, path) || find_installed(program, name, path) ||
+           find_from(PF_LIBEXECDIR "/", "", name, path);
 }
 
 bool pf_helper_find(char *path)
@@ -109,7 +120,7 @@ int pf_helper_start(const char *path, struct pf_helper *ret, struct pinfold_erro
     if (pid > 0)
         wait_for(pid);
     close(pair[1]);
-    *ret = (struct pf_helper){ .socket = pair[0], .pid = birth.pid };
+    *ret = (struct pf_helper){ .socket = pair[0], .resident = -1, .pid = birth.pid };
     if (birth.sys_errno == 0)
         return 0;
     pf_helper_stop(ret);
@@ -120,7 +131,7 @@ void pf_helper_stop(struct pf_helper *helper)
 {
     if (helper->socket >= 0)
         close(helper->socket);
-    *helper = (struct pf_helper){ .socket = -1 };
+    *helper = (struct pf_helper){ .socket = -1, .resident = -1 };
 }
 
 int pf_sealed_file(const char *name, const struct iovec *parts, int count)
@@ -157,66 +168,78 @@ static size_t pack(const char *const *list, char *at)
     return total;
 }
 
-static int send_request(const struct pf_helper *helper, const struct pf_wire_request *request,
-                        const int *fds, size_t count)
+/* Put the vectors into the request, or those that are too long for it into *ret_blob. */
+static int pack_vectors(const struct pf_super_spec *spec, struct pf_wire_request *request,
+                        int *ret_blob)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_WIRE_MAX * sizeof(int))] = { 0 };
-    struct iovec iov = { (void *)(uintptr_t)request, sizeof(*request) };
-    struct msghdr message = { .msg_iov = &iov,
-                              .msg_iovlen = 1,
-                              .msg_control = control,
-                              .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
-    struct cmsghdr *part = CMSG_FIRSTHDR(&message);
-    ssize_t len;
+    const char *const cwd[] = { spec->cwd_path, NULL };
+    size_t cwd_len = pack(cwd, NULL), argv_len = pack(spec->argv, NULL);
+    size_t len = cwd_len + argv_len + pack(spec->envp, NULL);
+    _cleanup_free_ char *memory = NULL;
+    char *text = request->text;
 
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(count * sizeof(int));
-    memcpy(CMSG_DATA(part), fds, count * sizeof(int));
-    do
-        len = sendmsg(helper->socket, &message, MSG_NOSIGNAL);
-    while (len < 0 && errno == EINTR);
-    return len < 0 ? -errno : 0;
+    request->blob_len = len;
+    request->has_blob = len > sizeof(request->text);
+    if (request->has_blob)
+        text = memory = malloc(len);
+    if (!text)
+        return -ENOMEM;
+    pack(cwd, text);
+    pack(spec->argv, text + cwd_len);
+    pack(spec->envp, text + cwd_len + argv_len);
+    if (request->has_blob)
+        *ret_blob = pf_sealed_file("pinfold-request", &(struct iovec){ text, len }, 1);
+    return *ret_blob < 0 && request->has_blob ? *ret_blob : 0;
+}
+
+/* A resident says when it is free, with the number of its life. If it died its successor has said
+ * so too, and only the last word counts. Returns 0 when nobody is free. */
+static uint32_t take_lease(int resident)
+{
+    uint32_t lease = 0;
+
+    while (resident >= 0 &&
+           recv(resident, &lease, sizeof(lease), MSG_DONTWAIT) == (ssize_t)sizeof(lease)) {
+    }
+    return lease;
 }
 
 int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *spec,
                   struct pinfold_error *err)
 {
-    const char *const cwd[] = { spec->cwd_path, NULL };
-    size_t cwd_len = pack(cwd, NULL), argv_len = pack(spec->argv, NULL);
-    size_t blob_len = cwd_len + argv_len + pack(spec->envp, NULL);
-    _cleanup_free_ char *text = malloc(blob_len);
-    struct pf_wire_request request = {
-        .deadline = spec->deadline,
-        .blob_len = blob_len,
-        .argc = (uint32_t)pf_strv_count(spec->argv),
-        .envc = (uint32_t)pf_strv_count(spec->envp),
-        .owner = spec->owner,
-        .search = spec->search,
-        .has_cwd = spec->cwd >= 0,
-        .has_script = spec->script >= 0,
-        .has_cwd_path = spec->cwd_path != NULL,
-    };
+    struct pf_wire_request request;
     int fds[PF_WIRE_MAX] = { spec->control, spec->read_end[0], spec->read_end[1],
                              spec->write_end[0], spec->write_end[1] };
-    size_t count = PF_WIRE_BLOB;
+    size_t count = 1 + (spec->terminal ? 0 : PF_WIRE_PIPES);
+    _cleanup_close_ int blob = -1;
     int r;
 
-    if (!text)
+    memset(&request, 0, offsetof(struct pf_wire_request, text));
+    request.deadline = spec->deadline;
+    request.argc = (uint32_t)pf_strv_count(spec->argv);
+    request.envc = (uint32_t)pf_strv_count(spec->envp);
+    request.owner = spec->owner;
+    request.search = spec->search;
+    request.has_cwd = spec->cwd >= 0;
+    request.has_script = spec->script >= 0;
+    request.has_cwd_path = spec->cwd_path != NULL;
+    request.terminal = spec->terminal;
+    request.rows = spec->rows;
+    request.cols = spec->cols;
+    /* A terminal lives long: no work for who should be free for the next command. */
+    request.lease = spec->terminal ? 0 : take_lease(helper->resident);
+    r = pack_vectors(spec, &request, &blob);
+    if (r == -ENOMEM)
         return pf_fail_nomem(err);
-    pack(cwd, text);
-    pack(spec->argv, text + cwd_len);
-    pack(spec->envp, text + cwd_len + argv_len);
-    _cleanup_close_ int blob =
-            pf_sealed_file("pinfold-request", &(struct iovec){ text, blob_len }, 1);
-    if (blob < 0)
-        return pf_fail_os(err, -blob, "write the command for the helper program");
-    fds[count++] = blob;
+    if (r < 0)
+        return pf_fail_os(err, -r, "write the command for the helper program");
+    if (request.has_blob)
+        fds[count++] = blob;
     if (spec->cwd >= 0)
         fds[count++] = spec->cwd;
     if (spec->script >= 0)
         fds[count++] = spec->script;
-    r = send_request(helper, &request, fds, count);
+    r = pf_wire_send(request.lease ? helper->resident : helper->socket, &request, fds, count);
     if (r == -EPIPE || r == -ECONNRESET)
         return pf_fail(err, PINFOLD_EBACKEND, "the helper program " PF_HELPER_NAME " is gone");
     return r < 0 ? pf_fail_os(err, -r, "send a command to the helper program") : 0;

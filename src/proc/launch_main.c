@@ -32,6 +32,7 @@ int main(void)
     }
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
+    pf_default_signals();
     signal(SIGCHLD, SIG_IGN); /* nobody waits for supervisors */
     setsid();
     close_range(0, 2, 0);
@@ -39,8 +40,10 @@ int main(void)
     (void)!chdir("/");
     while ((count = pf_serve_receive(PF_HELPER_FD, &request, fds)) >= 0) {
         pid_t pid = count > 0 ? fork() : 1;
-        if (pid == 0)
-            pf_serve(&request, fds);
+        if (pid == 0) {
+            pf_serve(&request, fds, NULL);
+            _exit(0);
+        }
         if (pid < 0)
             pf_super_fail(fds[PF_WIRE_CONTROL], errno, PF_STAGE_FORK);
         else if (count > 0)

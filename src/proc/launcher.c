@@ -25,7 +25,9 @@ struct pf_launcher {
     pthread_cond_t idle;  /* running has become 0 */
     struct pf_live *live;
     size_t running; /* commands that a pf_run() waits for */
+    unsigned refs;  /* of whoever made it, and of terminals */
     bool stopped;
+    bool stays;  /* see pf_launcher_let_stay() */
     pid_t owner; /* a fork of the host must not touch what is its parent's */
     enum pf_launch_mode mode, last_mode;
     const char *helper_path; /* of a test */
@@ -41,20 +43,28 @@ int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
     pthread_mutex_init(&launcher->lock, NULL); /* neither can fail with default attributes */
     pthread_cond_init(&launcher->idle, NULL);
     launcher->owner = getpid();
-    launcher->helper.socket = -1;
+    launcher->refs = 1;
+    launcher->helper.socket = launcher->helper.resident = -1;
     *ret = launcher;
     return 0;
 }
 
-int pf_launcher_new_in_jail(int socket, struct pf_launcher **ret, struct pinfold_error *err)
+int pf_launcher_new_in_jail(int socket, int resident, struct pf_launcher **ret,
+                            struct pinfold_error *err)
 {
     int r = pf_launcher_new(ret, err);
 
     if (r == 0) {
         (*ret)->mode = PF_LAUNCH_JAIL;
         (*ret)->helper.socket = socket;
+        (*ret)->helper.resident = resident;
     }
     return r;
+}
+
+void pf_launcher_let_stay(struct pf_launcher *launcher)
+{
+    launcher->stays = true;
 }
 
 void pf_launcher_force(struct pf_launcher *launcher, enum pf_launch_mode mode, const char *helper)
@@ -85,8 +95,10 @@ static pid_t fork_supervisor(const struct pf_super_spec *spec)
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pid = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
-    if (pid == 0)
+    if (pid == 0) {
         pf_supervise(spec);
+        _exit(0);
+    }
     saved = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return pid < 0 ? -saved : pid;
@@ -167,6 +179,7 @@ static int launch(struct pf_launcher *launcher, struct pf_super_spec *spec, pid_
     if (r < 0)
         return r;
     launcher->last_mode = PF_LAUNCH_DIRECT;
+    spec->stays = launcher->stays && !spec->terminal;
     *ret_pid = fork_supervisor(spec);
     return *ret_pid < 0 ? pf_fail_os(err, -*ret_pid, "fork a supervisor for the command") : 0;
 }
@@ -206,6 +219,8 @@ static bool has_ended(struct pf_live *live)
     struct pf_super_message message;
     ssize_t len;
 
+    if (live->over && live->control >= 0)
+        return true; /* it waits for our hang-up */
     if (live->control < 0) {
         if (waitpid(live->pid, NULL, __WALL | WNOHANG) == 0)
             return false;
@@ -287,24 +302,55 @@ static void take_out(struct pf_launcher *launcher, const struct pf_live *live)
         }
 }
 
+/* Under the lock. Its last message came, or this hang-up kills the command. Either way it ends
+ * alone: waiting here for its teardown would only cost time. The next call or the stop reaps. */
+static void hang_up(struct pf_launcher *launcher, struct pf_live *live)
+{
+    live->called = live->terminal = false;
+    close(live->control);
+    live->control = -1;
+    pf_live_nudge(live);
+    if (live->pid == 0) {
+        take_out(launcher, live);
+        free(live);
+    }
+}
+
+/* Under the lock. */
+static void end_call(struct pf_launcher *launcher)
+{
+    if (--launcher->running == 0)
+        pthread_cond_broadcast(&launcher->idle);
+}
+
 void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, bool lingers)
 {
     pthread_mutex_lock(&launcher->lock);
     live->called = false;
-    if (!lingers) {
-        /* Its last message came, or this hang-up kills the command. Either way it ends alone:
-         * waiting here for its teardown would only cost time. The next call or the stop reaps. */
-        close(live->control);
-        live->control = -1;
-        pf_live_nudge(live);
-        if (live->pid == 0) {
-            take_out(launcher, live);
-            free(live);
-        }
-    }
-    if (--launcher->running == 0)
-        pthread_cond_broadcast(&launcher->idle);
+    /* One that stays is hung up by the next start, or the end of this process. */
+    if (!lingers && !(live->over && launcher->stays && live->pid > 0))
+        hang_up(launcher, live);
+    end_call(launcher);
     pthread_mutex_unlock(&launcher->lock);
+}
+
+void pf_launcher_keep(struct pf_launcher *launcher, struct pf_live *live)
+{
+    pthread_mutex_lock(&launcher->lock);
+    live->terminal = true;
+    launcher->refs++;
+    end_call(launcher);
+    pthread_mutex_unlock(&launcher->lock);
+}
+
+static void unref(struct pf_launcher *launcher);
+
+void pf_launcher_give_back(struct pf_launcher *launcher, struct pf_live *live)
+{
+    pthread_mutex_lock(&launcher->lock);
+    hang_up(launcher, live);
+    pthread_mutex_unlock(&launcher->lock);
+    unref(launcher);
 }
 
 size_t pf_launcher_count(struct pf_launcher *launcher)
@@ -344,11 +390,56 @@ static void wait_idle(struct pf_launcher *launcher)
                                                .tv_nsec = until % PF_NS_PER_SEC });
 }
 
-/* A jail's socket is not ours to close. */
+/* Under the lock, which is let go meanwhile: wait a while for the supervisor of a terminal. What it
+ * says is left to the terminal, which may be given back at any moment; so it is a duplicate that is
+ * waited for. Returns false when there is none left that has not ended. */
+static bool wait_terminal(struct pf_launcher *launcher)
+{
+    struct pollfd hang_up = { .fd = -1 };
+    const struct pf_live *live;
+    int left_ms;
+
+    for (live = launcher->live; live; live = live->next) {
+        hang_up.fd = live->control;
+        if (live->terminal && poll(&hang_up, 1, 0) == 0)
+            break;
+    }
+    if (!live)
+        return false;
+    pf_live_nudge(live);
+    hang_up.fd = fcntl(live->control, F_DUPFD_CLOEXEC, 0);
+    left_ms = hang_up.fd < 0 ? 5 : (int)(PF_NUDGE_NS / PF_NS_PER_MS);
+    pthread_mutex_unlock(&launcher->lock);
+    poll(&hang_up, 1, left_ms);
+    if (hang_up.fd >= 0)
+        close(hang_up.fd);
+    pthread_mutex_lock(&launcher->lock);
+    return true;
+}
+
+/* Under the lock: all that no terminal has. */
+static struct pf_live *take_ended(struct pf_launcher *launcher)
+{
+    struct pf_live *left = NULL;
+
+    for (struct pf_live **at = &launcher->live; *at;) {
+        struct pf_live *live = *at;
+        if (live->terminal) {
+            at = &live->next;
+            continue;
+        }
+        *at = live->next;
+        live->next = left;
+        left = live;
+    }
+    return left;
+}
+
+/* A jail's sockets are not ours to close. */
 static void forget_helper(struct pf_launcher *launcher)
 {
     if (launcher->mode == PF_LAUNCH_JAIL)
-        launcher->helper.socket = -1;
+        launcher->helper.socket = launcher->helper.resident = -1;
     else
         pf_helper_stop(&launcher->helper);
 }
@@ -377,12 +468,18 @@ void pf_launcher_stop(struct pf_launcher *launcher)
             pf_live_order(live, PF_ORDER_KILL);
     while (launcher->running > 0)
         wait_idle(launcher);
-    left = TAKE(launcher->live);
+    while (wait_terminal(launcher)) {
+    }
+    left = take_ended(launcher);
     forget_helper(launcher);
     pthread_mutex_unlock(&launcher->lock);
     while (left) {
         struct pf_live *live = left;
         left = live->next;
+        if (live->over && live->control >= 0) {
+            free(live); /* its supervisor ends with this process */
+            continue;
+        }
         wait_for_end(live);
         bury(live);
     }
@@ -393,13 +490,25 @@ void pf_launcher_free(struct pf_launcher *launcher)
     if (!launcher)
         return;
     pf_launcher_stop(launcher);
-    /* In a fork of the host: our copies only. */
+    unref(launcher);
+}
+
+static void unref(struct pf_launcher *launcher)
+{
+    bool last;
+
+    pthread_mutex_lock(&launcher->lock);
+    last = --launcher->refs == 0;
+    pthread_mutex_unlock(&launcher->lock);
+    if (!last)
+        return;
+    /* Supervisors of terminals, to be reaped; and in a fork of the host our copies only. */
     while (launcher->live) {
         struct pf_live *live = launcher->live;
         launcher->live = live->next;
-        if (live->control >= 0)
-            close(live->control);
-        free(live);
+        if (launcher->owner != getpid())
+            live->pid = 0;
+        bury(live);
     }
     forget_helper(launcher);
     pthread_mutex_destroy(&launcher->lock);

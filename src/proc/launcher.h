@@ -13,7 +13,9 @@
 struct pf_live {
     int control;              /* owner's end of the socket */
     pid_t pid;                /* of a supervisor that is our own child; 0: the helper's */
-    bool called;              /* a pf_run() waits for it and takes it out of the table */
+    bool over;                /* the supervisor has nothing more to say, and may stay */
+    bool called;              /* a pf_run() or a terminal has it and takes it out of the table */
+    bool terminal;            /* that is a terminal, which outlives calls and the launcher's stop */
     _Atomic pid_t supervisor; /* whoever's child; 0: the helper has not said it yet */
     struct pf_live *next;
 };
@@ -27,6 +29,11 @@ int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
 /* The call is over. lingers: processes of the command still run, keep it in the table; else the
  * supervisor ends by itself, or is killed. */
 void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, bool lingers);
+
+/* A terminal keeps what it was started with: no call, and a reference to the launcher. And it gives
+ * both back when its supervisor has ended. */
+void pf_launcher_keep(struct pf_launcher *launcher, struct pf_live *live);
+void pf_launcher_give_back(struct pf_launcher *launcher, struct pf_live *live);
 
 /* Send an order; a supervisor that is gone does not mind. */
 void pf_live_order(const struct pf_live *live, enum pf_super_order order);
@@ -51,6 +58,7 @@ size_t pf_launcher_count(struct pf_launcher *launcher); /* commands in the table
 /* The helper program: helper.c. */
 struct pf_helper {
     int socket;
+    int resident; /* of a jail: the socket of its resident supervisor; -1: there is none */
     pid_t pid;
 };
 

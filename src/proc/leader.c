@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -97,27 +98,27 @@ static void fail(const struct pf_super_spec *spec, enum pf_super_stage stage)
 /* exec resets handlers but keeps what is ignored, and hosts ignore SIGPIPE, SIGINT, SIGCHLD. By the
  * system call, because the C library refuses the two signals that it uses itself, which the host
  * may have inherited as ignored all the same. */
-static void default_signals(void)
+void pf_default_signals(void)
 {
     enum { KERNEL_SIGNALS = 64 };
     /* At least a struct sigaction as the kernel has it: all zero is SIG_DFL, an empty mask. */
     const unsigned long fresh[8] = { 0 };
-    sigset_t none;
 
     for (int sig = 1; sig <= KERNEL_SIGNALS; sig++)
         syscall(SYS_rt_sigaction, sig, fresh, NULL, KERNEL_SIGNALS / 8);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Descriptors 0 to 2 are free, so that the first open(2) is stdin. */
+/* Descriptors 0 to 2 are free or nothing, so that the first open(2) is stdin. */
 static int set_stdio(const struct pf_super_spec *spec)
 {
-    int in = open("/dev/null", O_RDWR);
+    int null = spec->resident ? spec->resident->null : -1;
+    int in = spec->terminal ? spec->slave : null >= 0 ? null : open("/dev/null", O_RDWR);
+    int out = spec->terminal ? spec->slave : spec->write_end[0];
+    int errs = spec->terminal ? spec->slave : spec->write_end[1];
 
     if (in < 0 || (in != STDIN_FILENO && dup2(in, STDIN_FILENO) < 0))
         return -1;
-    if (dup2(spec->write_end[0], STDOUT_FILENO) < 0 || dup2(spec->write_end[1], STDERR_FILENO) < 0)
+    if (dup2(out, STDOUT_FILENO) < 0 || dup2(errs, STDERR_FILENO) < 0)
         return -1;
     return spec->script >= 0 ? dup2(spec->script, PF_SCRIPT_FD) : 0;
 }
@@ -126,9 +127,10 @@ static int leader_main(void *arg)
 {
     const struct start *start = arg;
     const struct pf_super_spec *spec = start->spec;
+    sigset_t none;
     int sys_errno;
 
-    setsid(); /* no terminal, and a process group to send signals to */
+    setsid(); /* no terminal but its own, and a process group to send signals to */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start->supervisor)
         _exit(126); /* it died before the line above could see it */
@@ -138,7 +140,13 @@ static int leader_main(void *arg)
         fail(spec, PF_STAGE_CWD);
     if (set_stdio(spec) < 0)
         fail(spec, PF_STAGE_STDIO);
-    default_signals();
+    /* A terminal has one session, and ours is new: nothing is taken from anybody. */
+    if (spec->terminal && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0)
+        fail(spec, PF_STAGE_TERMINAL);
+    if (!spec->fresh_signals)
+        pf_default_signals();
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     if (spec->search) {
         sys_errno = search_and_execute(spec);
     } else {

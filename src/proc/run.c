@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proc/run.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -14,26 +13,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "proc/capture.h"
+#include "proc/command.h"
 #include "proc/launcher.h"
-
-/* The kernel takes no single argument longer than 32 pages, its NUL included. */
-#define MAX_ARGUMENT ((size_t)128 * 1024)
 
 #define IDLE_NS (200 * PF_NS_PER_MS)  /* silence after which an exited leader's pipes are let go */
 #define DRAIN_NS (2 * PF_NS_PER_SEC)  /* and the most that they are listened to */
 #define GRACE_NS (10 * PF_NS_PER_MS)  /* for processes that are just about to end */
 #define LATE_NS (1 * PF_NS_PER_SEC)   /* after the deadline: the supervisor may have been stopped */
 #define ANSWER_NS (5 * PF_NS_PER_SEC) /* a supervisor that does not answer is stuck */
-
-/* Enough for "sh -c" of most commands; longer ones are copied to the heap. */
-#define SHORT_COMMAND 512
-
-struct prepared {
-    char small[SHORT_COMMAND];
-    char *copy;
-    const char *shell[5];
-    int script;
-};
 
 struct run {
     const struct pf_run_request *request;
@@ -50,28 +37,6 @@ struct run {
     int64_t nudge_at; /* when the supervisor should have ended the command */
     int64_t slow_at;  /* when the caller is told that the command takes long */
 };
-
-static void cleanup_prepared(struct prepared *prepared)
-{
-    free(prepared->copy);
-    if (prepared->script >= 0)
-        close(prepared->script);
-}
-
-/* Why there is nothing to run, or NULL. */
-static const char *find_nothing_to_run(const struct pf_run_request *request)
-{
-    size_t blank = 0;
-
-    if (request->argv)
-        return request->argv[0] ? NULL : "the argument vector is empty";
-    while (blank < request->command_len && isspace((unsigned char)request->command[blank]))
-        blank++;
-    if (blank == request->command_len)
-        return "the command is empty";
-    return memchr(request->command, '\0', request->command_len) ? "the command holds a NUL byte"
-                                                                : NULL;
-}
 
 static int answer_nothing_to_run(const char *reason, struct pinfold_execute_result *ret,
                                  struct pinfold_error *err)
@@ -92,51 +57,7 @@ static int answer_nothing_to_run(const char *reason, struct pinfold_execute_resu
     return 0;
 }
 
-/* A command too long for an argument goes into a file that the shell reads as a script with ".": so
- * $0 is the same as for "sh -c" and stdin stays free. Its first words close the descriptor, on the
- * first line so that line numbers in messages are right; the shell has opened the file anew. */
-static int prepare_script(const struct pf_run_request *request, struct prepared *prepared,
-                          struct pinfold_error *err)
-{
-    static char head[] = "exec 3<&-; ", tail[] = "\n";
-    struct iovec parts[] = { { head, sizeof(head) - 1 },
-                             { (void *)(uintptr_t)request->command, request->command_len },
-                             { tail, sizeof(tail) - 1 } };
-
-    _Static_assert(PF_SCRIPT_FD == 3, "the script closes the descriptor it comes from");
-    prepared->script = pf_sealed_file("pinfold-command", parts, (int)PF_COUNT(parts));
-    if (prepared->script < 0)
-        return pf_fail_os(err, -prepared->script, "write a command of %zu bytes to memory",
-                          request->command_len);
-    prepared->shell[0] = "sh";
-    prepared->shell[1] = "-c";
-    prepared->shell[2] = ". /proc/self/fd/3";
-    return 0;
-}
-
-static int prepare(const struct pf_run_request *request, struct prepared *prepared,
-                   struct pinfold_error *err)
-{
-    char *text = prepared->small;
-
-    if (request->argv)
-        return 0;
-    if (request->command_len >= MAX_ARGUMENT)
-        return prepare_script(request, prepared, err);
-    if (request->command_len >= sizeof(prepared->small))
-        text = prepared->copy = malloc(request->command_len + 1);
-    if (!text)
-        return pf_fail_nomem(err);
-    memcpy(text, request->command, request->command_len);
-    text[request->command_len] = '\0';
-    prepared->shell[0] = "sh";
-    prepared->shell[1] = "-c";
-    prepared->shell[2] = "--"; /* a command may begin with '-' */
-    prepared->shell[3] = text;
-    return 0;
-}
-
-static int start(struct pf_launcher *launcher, struct run *run, const struct prepared *prepared,
+static int start(struct pf_launcher *launcher, struct run *run, const struct pf_command *command,
                  struct pinfold_error *err)
 {
     static const char *const nothing[] = { NULL };
@@ -156,11 +77,12 @@ static int start(struct pf_launcher *launcher, struct run *run, const struct pre
         .write_end = { out[1], errs[1] },
         .cwd = request->cwd_fd,
         .cwd_path = request->cwd_path,
-        .script = prepared->script,
+        .script = command->script,
         .deadline =
                 request->timeout_ns == PF_NEVER ? PF_NEVER : pf_clock_deadline(request->timeout_ns),
         .search = request->argv != NULL,
-        .argv = request->argv ? request->argv : prepared->shell,
+        .slave = -1,
+        .argv = request->argv ? request->argv : command->shell,
         .envp = request->envp ? request->envp : nothing,
     };
     r = pf_launcher_start(launcher, &spec, &run->live, err);
@@ -216,9 +138,12 @@ static void hear(struct run *run)
     case PF_EVENT_STARTED:
         run->live->supervisor = message.status;
         return;
+    case PF_EVENT_TERMINAL: /* not of this command */
+        return;
     }
     run->left = message.left;
     run->gone = message.left == 0 || message.cause != PF_CAUSE_NONE;
+    run->live->over = run->gone && message.event == PF_EVENT_EXITED;
 }
 
 static bool has_open_stream(const struct run *run)
@@ -339,41 +264,6 @@ static void let_go(struct run *run)
         run->left = 0;
 }
 
-static int explain_failure(const struct run *run, struct pinfold_error *err)
-{
-    const struct pf_super_message *failure = &run->failure;
-
-    switch ((enum pf_super_stage)failure->stage) {
-    case PF_STAGE_FORK:
-        return pf_fail_os(err, failure->sys_errno, "fork a process for the command");
-    case PF_STAGE_CWD:
-        return pf_fail_os(err, failure->sys_errno, "enter the command's working directory");
-    case PF_STAGE_STDIO:
-        return pf_fail_os(err, failure->sys_errno, "open /dev/null and the command's output");
-    case PF_STAGE_SETUP:
-        return pf_fail_os(err, failure->sys_errno, "set up the command's supervisor");
-    case PF_STAGE_EXEC:
-        break;
-    }
-    if (failure->sys_errno == E2BIG)
-        return pf_fail_os(err, E2BIG,
-                          "execute the command: an argument or environment entry may have %zu "
-                          "bytes, all of them together %ld",
-                          MAX_ARGUMENT - 1, sysconf(_SC_ARG_MAX));
-    return pf_fail_os(err, failure->sys_errno, "execute the command");
-}
-
-static int exit_code_of(const struct run *run)
-{
-    int status = run->exit.status;
-
-    if (run->exit.cause == PF_CAUSE_DEADLINE)
-        return 124;
-    if (run->exit.cause == PF_CAUSE_KILLED)
-        return 128 + SIGKILL;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /* Then the caller knows why, and tells. */
 static bool was_killed_by_caller(const struct run *run)
 {
@@ -412,7 +302,7 @@ static int finish(struct run *run, int64_t began, struct pinfold_execute_result 
     int r;
 
     if (run->failure.event != 0)
-        return explain_failure(run, err);
+        return pf_command_explain(&run->failure, err);
     if (run->exit.event == 0)
         return pf_fail(err, PINFOLD_EBACKEND,
                        "run a command: its supervisor died (was it killed from outside?)");
@@ -423,7 +313,7 @@ static int finish(struct run *run, int64_t began, struct pinfold_execute_result 
         pinfold_execute_result_done(&result);
         return r;
     }
-    result.exit_code = exit_code_of(run);
+    result.exit_code = pf_command_exit_code(&run->exit);
     result.timed_out = run->exit.cause == PF_CAUSE_DEADLINE;
     result.holders[PINFOLD_LIMIT_TIME] = PINFOLD_HOLDER_OWNER;
     if (result.timed_out) {
@@ -441,29 +331,27 @@ static int finish(struct run *run, int64_t began, struct pinfold_execute_result 
 int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
            struct pinfold_execute_result *ret, struct pinfold_error *err)
 {
-    __attribute__((cleanup(cleanup_prepared))) struct prepared prepared;
-    const char *nothing = find_nothing_to_run(request);
+    PF_CLEANUP(pf_command_done) struct pf_command command;
+    const char *nothing = pf_command_nothing(request);
     int64_t began = pf_clock_now();
     struct run run;
     int r;
 
-    prepared.script = -1;
-    prepared.copy = NULL;
-    memset(prepared.shell, 0, sizeof(prepared.shell));
+    pf_command_init(&command);
     memset(ret, 0, sizeof(*ret));
     r = pf_cancel_check(request->cancel, err);
     if (r < 0)
         return r;
     if (nothing)
         return answer_nothing_to_run(nothing, ret, err);
-    r = prepare(request, &prepared, err);
+    r = pf_command_prepare(request, &command, err);
     if (r < 0)
         return r;
     memset(&run, 0, sizeof(run));
     run.request = request;
     run.slow_at = request->on_slow ? pf_clock_deadline(request->slow_ns) : PF_NEVER;
     pf_capture_init(&run.capture, request);
-    r = start(launcher, &run, &prepared, err);
+    r = start(launcher, &run, &command, err);
     if (r == 0) {
         collect(&run, err);
         if (run.exit.event != 0 && !run.gone && !run.hung_up)

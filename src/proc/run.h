@@ -20,7 +20,13 @@ struct pf_launcher;
 int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err);
 /* A launcher whose supervisors run in a jail: socket, borrowed, is the jail's. There is no other
  * way when it is gone. Commands must come with cwd_path. */
-int pf_launcher_new_in_jail(int socket, struct pf_launcher **ret, struct pinfold_error *err);
+int pf_launcher_new_in_jail(int socket, int resident, struct pf_launcher **ret,
+                            struct pinfold_error *err);
+
+/* This process ends when it has stopped the launcher: supervisors that are done may stay until then
+ * and hold their command's working directory, which makes removing it quick. Nobody waits for the
+ * last of them. */
+void pf_launcher_let_stay(struct pf_launcher *launcher);
 
 /* Kill every command and what is left of finished ones, wait for it, and refuse new commands.
  * Calls of pf_run() under way return with what they have, exit code 137; do not call this from

@@ -10,7 +10,10 @@
  * incomplete (its sender sees the control socket hang up), -1 at the end. */
 int pf_serve_receive(int socket, struct pf_wire_request *request, int fds[static PF_WIRE_MAX]);
 
-/* In the fork for a request: become its supervisor. All signals must be blocked. */
-void pf_serve(const struct pf_wire_request *request, const int *fds) __attribute__((noreturn));
+/* In the fork for a request, or in a resident: be its supervisor. All signals must be blocked, and,
+ * but SIGCHLD, be what pf_default_signals() makes them: once per server costs less than once per
+ * command. resident may be NULL. */
+void pf_serve(const struct pf_wire_request *request, const int *fds,
+              const struct pf_resident *resident);
 
 #endif

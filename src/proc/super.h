@@ -28,7 +28,13 @@ struct pf_super_spec {
     const char *cwd_path; /* instead of cwd: as the leader sees it; NULL: none */
     pid_t owner;          /* whose death ends the command; 0: the hang-up of control tells it */
     int64_t deadline;     /* CLOCK_MONOTONIC in ns, or PF_NEVER */
+    bool stays;           /* after EXITED as the last word, with cwd, until the owner hangs up */
     bool search;          /* look argv[0] up in the command's PATH; else run /bin/sh */
+    bool terminal;        /* no pipes: make a terminal, and send its master to the owner */
+    uint16_t rows, cols;  /* of the terminal */
+    int slave;            /* the terminal, once the supervisor has made it */
+    bool fresh_signals;   /* none is ignored but SIGCHLD: the leader need not see to it */
+    const struct pf_resident *resident; /* this process goes on after the command; or NULL */
     const char *const *argv;
     const char *const *envp;
 };
@@ -45,6 +51,7 @@ enum pf_super_event {
                             refuses to die */
     PF_EVENT_COUNT,      /* the answer to DETACH: left */
     PF_EVENT_STARTED,    /* from the helper, at any time: status is the supervisor's process id */
+    PF_EVENT_TERMINAL,   /* the leader runs; the master of its terminal comes along */
 };
 
 enum pf_super_cause {
@@ -59,6 +66,7 @@ enum pf_super_stage {
     PF_STAGE_STDIO,
     PF_STAGE_EXEC,
     PF_STAGE_SETUP,
+    PF_STAGE_TERMINAL,
 };
 
 struct pf_super_message {
@@ -72,8 +80,21 @@ struct pf_super_message {
     uint64_t peak_bytes; /* likewise: the largest resident set among them */
 };
 
-/* Be the supervisor. All signals must be blocked. Never returns. */
-void pf_supervise(const struct pf_super_spec *spec) __attribute__((noreturn));
+/* A supervisor that serves one command after the other. It has been made one once and for all by
+ * pf_super_settle(), and what is open in it besides its own descriptors, none of which is one that
+ * a leader's stdio (or script) goes to, is the command's. It closes that itself. */
+struct pf_resident {
+    int null;   /* /dev/null, for reading and writing */
+    int retire; /* gets the process id when the command left others running: then this process
+                   stays with them, and ends with them */
+};
+
+/* What makes a process a supervisor, whatever its command. Returns false with errno. */
+bool pf_super_settle(void);
+
+/* Be the supervisor of one command. All signals must be blocked. Returns when it is over; then a
+ * process that is no resident has only to exit. */
+void pf_supervise(const struct pf_super_spec *spec);
 
 /* Tell the owner that the leader could not be started. */
 void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage);
@@ -81,6 +102,13 @@ void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage);
 /* Start the leader by a vfork-style clone. Returns its process id or -errno. What fails after the
  * clone is sent to the control socket by the child. */
 pid_t pf_leader_start(const struct pf_super_spec *spec);
+
+/* Make spec's terminal: sets slave. Returns the master or -errno. */
+int pf_super_terminal(struct pf_super_spec *spec);
+/* Send the master to the owner; closes it. */
+void pf_super_send_master(int control, int master);
+/* Set every signal to what it does by default. */
+void pf_default_signals(void);
 
 /* List the children of this process, which has one thread; with deep set all descendants that can
  * be seen. Returns how many were stored in pids. */

@@ -39,18 +39,20 @@ struct super {
     pid_t leader;
     int status;
     bool leader_gone, exit_told, childless;
+    bool over;
     int64_t wake;    /* when the present phase ends */
     unsigned rounds; /* of killing */
     int64_t cpu_ns;  /* of what was reaped, with what that had waited for */
     uint64_t peak_bytes;
     int control, signals, owner, null;
+    int slave; /* held until the leader is gone, so that its terminal does not end before it */
     int drain[2];
 };
 
-static void tell(const struct super *super, struct pf_super_message message)
+/* Returns whether it could be said. A lost owner is noticed elsewhere. */
+static bool tell(const struct super *super, struct pf_super_message message)
 {
-    /* A lost owner is noticed elsewhere. */
-    (void)!send(super->control, &message, sizeof(message), MSG_NOSIGNAL);
+    return send(super->control, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message);
 }
 
 void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage)
@@ -142,7 +144,9 @@ static void begin_termination(struct super *super, enum pf_super_cause cause)
     super->cause = cause;
     if (super->leader_gone) {
         signal_all(SIGTERM, true);
-    } else { /* not reaped, so that the number is still its own */
+    } else {                       /* not reaped, so that the number is still its own */
+        if (super->spec->terminal) /* as a line that breaks: interactive shells ignore SIGTERM */
+            kill(-super->leader, SIGHUP);
         kill(-super->leader, SIGTERM);
         kill(-super->leader, SIGCONT); /* a stopped process does not see SIGTERM */
     }
@@ -199,9 +203,22 @@ static unsigned count_descendants(void)
     return (unsigned)pf_children(pids, PF_COUNT(pids), true);
 }
 
-static void tell_end(const struct super *super, enum pf_super_event event, unsigned left)
+/* Freeing the inode of a directory that was removed can take longer than all of a short command,
+ * and whoever holds it last pays for it: this process, when the owner has gone. */
+static void stay(const struct super *super)
 {
-    tell(super, (struct pf_super_message){ .event = event,
+    struct pollfd fds[] = { { super->control, 0, 0 }, /* only the hang-up */
+                            { super->owner, POLLIN, 0 } };
+
+    while (super->control >= 0 && super->owner >= 0 && poll(fds, PF_COUNT(fds), -1) < 0 &&
+           errno == EINTR) {
+    }
+}
+
+static bool tell_end(const struct super *super, enum pf_super_event event, unsigned left)
+{
+    return tell(super,
+                (struct pf_super_message){ .event = event,
                                            .cause = super->cause,
                                            .status = super->leader_gone ? super->status : SIGKILL,
                                            .left = left,
@@ -209,25 +226,46 @@ static void tell_end(const struct super *super, enum pf_super_event event, unsig
                                            .peak_bytes = super->peak_bytes });
 }
 
-static void finish(struct super *super, unsigned left) __attribute__((noreturn));
 static void finish(struct super *super, unsigned left)
 {
-    tell_end(super, super->exit_told ? PF_EVENT_GONE : PF_EVENT_EXITED, left);
-    _exit(0);
+    bool told = tell_end(super, super->exit_told ? PF_EVENT_GONE : PF_EVENT_EXITED, left);
+
+    super->over = true;
+    if (super->spec->stays && told && !super->exit_told)
+        stay(super);
+    /* With children that are not its own command's it could not tell when that is over. */
+    if (left > 0 || super->exit_told)
+        _exit(0);
+}
+
+/* Others run on after the leader, for as long as they like. */
+static void linger(struct super *super)
+{
+    const struct pf_resident *resident = super->spec->resident;
+    pid_t self = getpid();
+
+    super->phase = LINGERING;
+    super->exit_told = true;
+    super->wake = PF_NEVER;
+    tell_end(super, PF_EVENT_EXITED, 1);
+    if (resident)
+        (void)!write(resident->retire, &self, sizeof(self));
 }
 
 /* After every wait: what do the children that are left mean? */
 static void look_around(struct super *super, int64_t now)
 {
     reap(super);
-    if (super->childless)
-        finish(super, 0);
-    if (super->phase == RUNNING && super->leader_gone) {
-        super->phase = LINGERING;
-        super->exit_told = true;
-        super->wake = PF_NEVER;
-        tell_end(super, PF_EVENT_EXITED, 1);
+    if (super->leader_gone && super->slave >= 0) {
+        close(super->slave);
+        super->slave = -1;
     }
+    if (super->childless) {
+        finish(super, 0);
+        return;
+    }
+    if (super->phase == RUNNING && super->leader_gone)
+        linger(super);
     if (super->phase == RUNNING && now >= super->wake)
         begin_termination(super, PF_CAUSE_DEADLINE);
     if (super->phase == TERMINATING &&
@@ -310,17 +348,23 @@ static void wait_for_something(struct super *super)
             drain(super, &super->drain[i]);
 }
 
-/* What must stand before the leader starts. */
-static bool set_up(struct super *super, struct pf_super_spec *spec)
+bool pf_super_settle(void)
 {
     struct sigaction fresh = { .sa_handler = SIG_DFL };
-    sigset_t child;
 
     sigaction(SIGCHLD, &fresh, NULL); /* ignored, it would reap behind our back */
     /* Out of reach of what kills the host's process group. Not a session of its own: where the
      * scheduler groups by session (autogroup) making one costs more than all the rest here. */
     setpgid(0, 0);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || !set_descriptors(spec))
+    return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+}
+
+/* What must stand before the leader starts. */
+static bool set_up(struct super *super, struct pf_super_spec *spec)
+{
+    sigset_t child;
+
+    if (!spec->resident && (!pf_super_settle() || !set_descriptors(spec)))
         return false;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -342,32 +386,45 @@ static bool set_up(struct super *super, struct pf_super_spec *spec)
 void pf_supervise(const struct pf_super_spec *given)
 {
     struct pf_super_spec spec = *given;
-    struct super super = {
-        .spec = &spec, .wake = spec.deadline, .owner = -1, .null = -1, .drain = { -1, -1 }
-    };
+    struct super super = { .spec = &spec,
+                           .wake = spec.deadline,
+                           .owner = -1,
+                           .null = -1,
+                           .slave = -1,
+                           .drain = { -1, -1 } };
+    int master = -1;
 
     if (!set_up(&super, &spec)) {
         pf_super_fail(spec.control, errno, PF_STAGE_SETUP);
-        _exit(1);
+        return;
     }
+    if (spec.terminal && (master = pf_super_terminal(&spec)) < 0) {
+        pf_super_fail(spec.control, -master, PF_STAGE_TERMINAL);
+        return;
+    }
+    super.slave = spec.terminal ? spec.slave : -1;
     super.leader = pf_leader_start(&spec);
     if (super.leader < 0) {
         pf_super_fail(spec.control, -super.leader, PF_STAGE_FORK);
-        _exit(1);
+        return;
     }
-    close(spec.write_end[0]);
-    close(spec.write_end[1]);
-    if (spec.cwd >= 0)
+    if (spec.terminal)
+        pf_super_send_master(spec.control, master);
+    for (int i = 0; i < 2; i++)
+        if (spec.write_end[i] >= 0)
+            close(spec.write_end[i]);
+    if (spec.cwd >= 0 && !spec.stays)
         close(spec.cwd);
     if (spec.script >= 0)
         close(spec.script);
     /* Past the C library: where a sanitizer has its own prctl(2), that one takes a lock which a
      * thread of the host may have held at the fork. */
-    syscall(SYS_prctl, PR_SET_NAME, "pinfold-super", 0, 0, 0);
+    if (!spec.resident)
+        syscall(SYS_prctl, PR_SET_NAME, "pinfold-super", 0, 0, 0);
     /* The socket hangs up when the owner is gone, unless a fork of it still holds the other end. */
     if (spec.owner > 0)
         super.owner = (int)syscall(SYS_pidfd_open, spec.owner, 0);
-    while (true) {
+    while (!super.over) {
         wait_for_something(&super);
         look_around(&super, pf_clock_now());
     }

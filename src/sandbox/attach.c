@@ -129,12 +129,17 @@ static struct attachment *new_attachment(struct pinfold_sandbox *sandbox,
 int pinfold_sandbox_attach(struct pinfold_sandbox *sandbox,
                            const struct pinfold_attach_request *request, struct pinfold_error *err)
 {
+    struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("attach");
     struct pinfold_error wire_error = PINFOLD_ERROR_INIT;
     struct attachment *attachment;
     int r;
 
     if (request->size != sizeof(*request) || !request->agent)
         return pf_fail(err, PINFOLD_EATTACH, "attach: no agent, or a request of the wrong size");
+    event.agent_id = request->agent_id;
+    r = pf_view_refuse(sandbox, &event, err);
+    if (r < 0)
+        return r;
     attachment = new_attachment(sandbox, request);
     if (!attachment)
         return pf_fail_nomem(err);

@@ -32,7 +32,7 @@ static char **escape_all(const char *const *paths)
 void pf_audit_emit(const struct pinfold_audit_sink *sink, struct pinfold_audit_event *event, int r,
                    const struct pinfold_error *err)
 {
-    _cleanup_free_ char *path = NULL, *dest = NULL, *cwd = NULL;
+    _cleanup_free_ char *path = NULL, *dest = NULL, *cwd = NULL, *view = NULL;
     _cleanup_strv_ char **paths = NULL;
     struct timespec now;
 
@@ -43,6 +43,7 @@ void pf_audit_emit(const struct pinfold_audit_sink *sink, struct pinfold_audit_e
     /* Out of memory loses a path, never the event. */
     event->path = path = event->path ? pf_escape(event->path) : NULL;
     event->dest = dest = event->dest ? pf_escape(event->dest) : NULL;
+    event->view = view = event->view ? pf_escape(event->view) : NULL;
     event->cwd = cwd = event->cwd ? pf_escape(event->cwd) : NULL;
     paths = escape_all(event->paths);
     event->paths = (const char *const *)paths;

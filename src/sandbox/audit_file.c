@@ -77,6 +77,7 @@ static bool fill(json_t *object, const struct pinfold_audit_event *event)
     put_text(object, "workspace_id", event->workspace_id, &ok);
     put_text(object, "owner_id", event->owner_id, &ok);
     put_text(object, "backend_type", event->backend_type, &ok);
+    put_text(object, "view", event->view, &ok);
     put_text(object, "agent_id", event->agent_id, &ok);
     put_text(object, "mode", event->mode, &ok);
     put_text(object, "path", event->path, &ok);

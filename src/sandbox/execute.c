@@ -9,21 +9,21 @@
 #include "base/error.h"
 
 /* What the audit knows of a command: an argument vector counts as its words joined by blanks. */
-static int describe_command(const struct pinfold_execute_options *options,
-                            struct pinfold_audit_event *event,
-                            char hash[static PF_AUDIT_HASH_DIGITS + 1])
+int pf_sandbox_describe_command(const char *command, size_t command_len, const char *const *argv,
+                                struct pinfold_audit_event *event,
+                                char hash[static PF_AUDIT_HASH_DIGITS + 1])
 {
     struct pf_buf joined = PF_BUF_INIT(PF_BUF_UNLIMITED);
-    const char *text = options->command ? options->command : "";
-    size_t len = options->command_len ? options->command_len : strlen(text);
+    const char *text = command ? command : "";
+    size_t len = command_len ? command_len : strlen(text);
     int r = 0;
 
-    for (size_t i = 0; options->argv && options->argv[i] && r == 0; i++) {
+    for (size_t i = 0; argv && argv[i] && r == 0; i++) {
         r = i > 0 ? pf_buf_append_text(&joined, " ") : 0;
         if (r == 0)
-            r = pf_buf_append_text(&joined, options->argv[i]);
+            r = pf_buf_append_text(&joined, argv[i]);
     }
-    if (options->argv) {
+    if (argv) {
         text = joined.data ? joined.data : "";
         len = joined.len;
     }
@@ -47,7 +47,9 @@ static void audit_execute(struct pinfold_sandbox *sandbox, const struct pf_sessi
 
     if (!sandbox->audit.emit) /* hashing a large command for nobody is wasted time */
         return;
-    (void)describe_command(options, &event, hash); /* no memory: the event lacks the hash */
+    /* No memory: the event lacks the hash. */
+    (void)pf_sandbox_describe_command(options->command, options->command_len, options->argv, &event,
+                                      hash);
     event.cwd = options->cwd ? options->cwd : ".";
     if (r == 0 || r == -PINFOLD_ECANCELLED) {
         event.exit_code = result->exit_code;
@@ -86,8 +88,8 @@ int pinfold_sandbox_execute(struct pinfold_sandbox *sandbox,
         r = pf_sandbox_path(session, options->cwd, &cwd, &local);
     normalised.cwd = cwd;
     if (r == 0)
-        r = PF_BACKEND_CALL(pf_session_backend(session), &local, execute, &normalised, ret_result,
-                            cancel, &local);
+        r = PF_BACKEND_CALL(pf_sandbox_reader(sandbox, session), &local, execute, &normalised,
+                            ret_result, cancel, &local);
     audit_execute(sandbox, session, options, ret_result, r, &local);
     if (r < 0 && err)
         *err = local;

@@ -24,8 +24,8 @@ static int read_bytes(struct pinfold_sandbox *sandbox, const char *path, struct 
         r = pf_sandbox_path(session, path, &normalised, err);
     if (r < 0)
         return r;
-    return PF_BACKEND_CALL(pf_session_backend(session), err, read_file, normalised, ret, cancel,
-                           err);
+    return PF_BACKEND_CALL(pf_sandbox_reader(sandbox, session), err, read_file, normalised, ret,
+                           cancel, err);
 }
 
 int pinfold_sandbox_read_file(struct pinfold_sandbox *sandbox, const char *path,
@@ -104,8 +104,8 @@ int pinfold_sandbox_list_dir(struct pinfold_sandbox *sandbox, const char *path,
         r = pf_sandbox_path(session, *path ? path : ".", &normalised, err);
     if (r < 0)
         return r;
-    return PF_BACKEND_CALL(pf_session_backend(session), err, list_dir, normalised, ret_infos,
-                           cancel, err);
+    return PF_BACKEND_CALL(pf_sandbox_reader(sandbox, session), err, list_dir, normalised,
+                           ret_infos, cancel, err);
 }
 
 /* ---- changing ---- */
@@ -117,8 +117,11 @@ int pinfold_sandbox_write_file(struct pinfold_sandbox *sandbox, const char *path
     _cleanup_operation_ struct pf_session *session = NULL;
     struct pinfold_error local = PINFOLD_ERROR_INIT;
     _cleanup_free_ char *normalised = NULL;
-    int r = pf_sandbox_begin(sandbox, &session, err);
+    int r;
 
+    event.path = path;
+    event.bytes = (int64_t)len;
+    r = pf_sandbox_begin_change(sandbox, &event, &session, err);
     if (r < 0)
         return r;
     r = pf_sandbox_path(session, path, &normalised, &local);
@@ -126,7 +129,6 @@ int pinfold_sandbox_write_file(struct pinfold_sandbox *sandbox, const char *path
         r = PF_BACKEND_CALL(pf_session_backend(session), &local, write_file, normalised, data, len,
                             false, cancel, &local);
     event.path = normalised ? normalised : path;
-    event.bytes = (int64_t)len;
     pf_sandbox_audit(sandbox, session, &event, r, &local);
     if (r < 0 && err)
         *err = local;
@@ -150,8 +152,10 @@ int pinfold_sandbox_delete_files(struct pinfold_sandbox *sandbox, const char *co
     struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.delete_files");
     struct pinfold_error first = PINFOLD_ERROR_INIT, one = PINFOLD_ERROR_INIT;
     _cleanup_operation_ struct pf_session *session = NULL;
-    int r, result = pf_sandbox_begin(sandbox, &session, err);
+    int r, result;
 
+    event.paths = paths;
+    result = pf_sandbox_begin_change(sandbox, &event, &session, err);
     if (result < 0)
         return result;
     event.files = event.errors = 0;
@@ -169,7 +173,6 @@ int pinfold_sandbox_delete_files(struct pinfold_sandbox *sandbox, const char *co
     if (event.errors > 1)
         pf_wrap(&first, result, "%lld of the files could not be deleted, first",
                 (long long)event.errors);
-    event.paths = paths;
     pf_sandbox_audit(sandbox, session, &event, result, &first);
     if (result < 0 && err)
         *err = first;
@@ -218,8 +221,11 @@ int pinfold_sandbox_move_file(struct pinfold_sandbox *sandbox, const char *src, 
     _cleanup_free_ char *from = NULL, *to = NULL;
     struct pinfold_error local = PINFOLD_ERROR_INIT;
     struct pinfold_backend *backend;
-    int r = pf_sandbox_begin(sandbox, &session, err);
+    int r;
 
+    event.path = src;
+    event.dest = dest;
+    r = pf_sandbox_begin_change(sandbox, &event, &session, err);
     if (r < 0)
         return r;
     backend = pf_session_backend(session);
@@ -230,8 +236,6 @@ int pinfold_sandbox_move_file(struct pinfold_sandbox *sandbox, const char *src, 
         r = backend->ops->move_file
                     ? backend->ops->move_file(backend->state, from, to, cancel, &local)
                     : move_by_copy(backend, from, to, cancel, &local);
-    event.path = src;
-    event.dest = dest;
     pf_sandbox_audit(sandbox, session, &event, r, &local);
     if (r < 0 && err)
         *err = local;

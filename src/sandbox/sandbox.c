@@ -82,7 +82,7 @@ static int configure(struct pinfold_sandbox *sandbox, const struct pinfold_sandb
     return make_manager(sandbox, options, err);
 }
 
-static void free_sandbox(struct pinfold_sandbox **slot)
+void pf_sandbox_freep(struct pinfold_sandbox **slot)
 {
     struct pinfold_sandbox *sandbox = *slot;
 
@@ -97,6 +97,7 @@ static void free_sandbox(struct pinfold_sandbox **slot)
     pthread_cond_destroy(&sandbox->changed);
     pthread_mutex_destroy(&sandbox->lock);
     free(sandbox->seed_from);
+    free(sandbox->view);
     free(sandbox->workspace_id);
     free(sandbox);
 }
@@ -104,7 +105,7 @@ static void free_sandbox(struct pinfold_sandbox **slot)
 int pinfold_sandbox_new(const struct pinfold_sandbox_options *options,
                         struct pinfold_sandbox **ret_sandbox, struct pinfold_error *err)
 {
-    PF_CLEANUP(free_sandbox) struct pinfold_sandbox *sandbox = NULL;
+    PF_CLEANUP(pf_sandbox_freep) struct pinfold_sandbox *sandbox = NULL;
     int64_t ttl_ns;
     int r = check_options(options, &ttl_ns, err);
 
@@ -134,8 +135,11 @@ void pinfold_sandbox_free(struct pinfold_sandbox *sandbox)
 {
     if (!sandbox)
         return;
-    pinfold_sandbox_stop(sandbox, false, NULL, NULL, NULL);
-    free_sandbox(&sandbox);
+    if (sandbox->view)
+        pf_view_end(sandbox);
+    else
+        pinfold_sandbox_stop(sandbox, false, NULL, NULL, NULL);
+    pf_sandbox_freep(&sandbox);
 }
 
 /* ---- operations ---- */
@@ -162,6 +166,14 @@ int pf_sandbox_begin(struct pinfold_sandbox *sandbox, struct pf_session **ret,
     return 0;
 }
 
+int pf_sandbox_begin_change(struct pinfold_sandbox *sandbox, struct pinfold_audit_event *event,
+                            struct pf_session **ret, struct pinfold_error *err)
+{
+    int r = pf_view_refuse(sandbox, event, err);
+
+    return r < 0 ? r : pf_sandbox_begin(sandbox, ret, err);
+}
+
 void pf_sandbox_end(struct pf_session *session)
 {
     pf_session_end(session);
@@ -172,6 +184,12 @@ void pf_sandbox_endp(struct pf_session **session)
 {
     if (*session)
         pf_sandbox_end(*session);
+}
+
+struct pinfold_backend *pf_sandbox_reader(const struct pinfold_sandbox *sandbox,
+                                          const struct pf_session *session)
+{
+    return sandbox->view ? sandbox->backend : pf_session_backend(session);
 }
 
 int pf_sandbox_path(const struct pf_session *session, const char *path, char **ret_path,
@@ -185,6 +203,7 @@ void pf_sandbox_audit(struct pinfold_sandbox *sandbox, const struct pf_session *
                       struct pinfold_audit_event *event, int r, const struct pinfold_error *err)
 {
     event->workspace_id = sandbox->workspace_id;
+    event->view = sandbox->view;
     event->owner_id = session ? pf_session_owner(session) : NULL;
     event->backend_type = session ? pf_session_backend(session)->ops->type_name
                                   : sandbox->backend->ops->type_name;
@@ -349,6 +368,7 @@ static int enter_start(struct pinfold_sandbox *sandbox, struct pinfold_seed_resu
 int pinfold_sandbox_start(struct pinfold_sandbox *sandbox, struct pinfold_seed_result *ret,
                           struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
+    struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.start");
     struct pinfold_error start_error = PINFOLD_ERROR_INIT;
     struct pinfold_seed_result result = { 0 };
     struct pf_session *session = NULL, *expired = NULL;
@@ -356,6 +376,9 @@ int pinfold_sandbox_start(struct pinfold_sandbox *sandbox, struct pinfold_seed_r
 
     if (ret)
         memset(ret, 0, sizeof(*ret));
+    r = pf_view_refuse(sandbox, &event, err);
+    if (r < 0)
+        return r;
     pthread_mutex_lock(&sandbox->lock);
     if (enter_start(sandbox, ret, &expired, &r, cancel, err) == 0) {
         pthread_mutex_unlock(&sandbox->lock);
@@ -397,6 +420,9 @@ int pinfold_sandbox_stop(struct pinfold_sandbox *sandbox, bool sync,
 
     if (ret)
         memset(ret, 0, sizeof(*ret));
+    r = pf_view_refuse(sandbox, &event, err);
+    if (r < 0)
+        return r;
     pthread_mutex_lock(&sandbox->lock);
     wait_settled(sandbox, NULL, NULL);
     session = TAKE(sandbox->session);

@@ -20,7 +20,8 @@ enum pf_sandbox_state {
 struct pinfold_sandbox {
     /* Set by new, never changed. */
     char *workspace_id;
-    struct pinfold_backend *backend; /* instance or template */
+    char *view; /* the name of a read-only view, see view.c; NULL: this is a sandbox */
+    struct pinfold_backend *backend; /* instance or template; of a view: its own */
     struct pinfold_manager *manager;
     int64_t ttl_ns;
     char *seed_from;            /* absolute; may be NULL */
@@ -39,14 +40,24 @@ struct pinfold_sandbox {
     struct pinfold_seed_result seed_result;
 };
 
+/* Free one that runs nothing any more. */
+void pf_sandbox_freep(struct pinfold_sandbox **slot);
+
 /* Bracket an operation: begin gives a session that is live and counted. */
 int pf_sandbox_begin(struct pinfold_sandbox *sandbox, struct pf_session **ret,
                      struct pinfold_error *err);
+/* The same for an operation that a view refuses; event is what the audit is to say of that. */
+int pf_sandbox_begin_change(struct pinfold_sandbox *sandbox, struct pinfold_audit_event *event,
+                            struct pf_session **ret, struct pinfold_error *err);
 void pf_sandbox_end(struct pf_session *session);   /* drops the reference too */
 void pf_sandbox_endp(struct pf_session **session); /* NULL is fine */
 
 /* An operation that ends when its scope does. */
 #define _cleanup_operation_ __attribute__((cleanup(pf_sandbox_endp)))
+
+/* The backend of an operation that reads: the live one, or the view's. */
+struct pinfold_backend *pf_sandbox_reader(const struct pinfold_sandbox *sandbox,
+                                          const struct pf_session *session);
 
 /* Normalise a path that somebody wrote, against the live backend's root. */
 int pf_sandbox_path(const struct pf_session *session, const char *path, char **ret_path,
@@ -56,6 +67,18 @@ int pf_sandbox_path(const struct pf_session *session, const char *path, char **r
  * result. */
 void pf_sandbox_audit(struct pinfold_sandbox *sandbox, const struct pf_session *session,
                       struct pinfold_audit_event *event, int r, const struct pinfold_error *err);
+
+/* Put length, hash and kind of a command into an event, which then points to hash. 0 or
+ * -PINFOLD_ENOMEM. */
+int pf_sandbox_describe_command(const char *command, size_t command_len, const char *const *argv,
+                                struct pinfold_audit_event *event,
+                                char hash[static PF_AUDIT_HASH_DIGITS + 1]);
+
+/* 0 for a sandbox; for a view -PINFOLD_EDENIED, and an audit event. */
+int pf_view_refuse(struct pinfold_sandbox *sandbox, struct pinfold_audit_event *event,
+                   struct pinfold_error *err);
+/* What pinfold_sandbox_free() does first with a view: end what runs in it. */
+void pf_view_end(struct pinfold_sandbox *view);
 
 /* Detach every agent of a sandbox. ctx is the sandbox. */
 void pf_sandbox_detach_all(void *ctx);

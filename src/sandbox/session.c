@@ -21,6 +21,11 @@ enum state {
     CLOSED,
 };
 
+struct view {
+    struct pinfold_backend *backend;
+    struct view *next;
+};
+
 struct pf_session {
     char *id;
     char *owner_id;                  /* NULL on the per-agent path */
@@ -37,7 +42,9 @@ struct pf_session {
     bool has_seed_result;
     struct pinfold_seed_result seed_result;
     enum state state;
-    unsigned in_flight;
+    struct view *views;
+    unsigned in_flight; /* operations, which a close waits for */
+    unsigned held;      /* by what lives longer than an operation */
     unsigned refs;
     struct pf_session *prev, *next; /* in the table, until CLOSED */
 };
@@ -107,8 +114,19 @@ static void wait_changed(void)
 
 /* ---- reading ---- */
 
+static void free_views(struct view *views)
+{
+    while (views) {
+        struct view *view = views;
+        views = view->next;
+        pinfold_backend_unref(view->backend);
+        free(view);
+    }
+}
+
 static void free_session(struct pf_session *session)
 {
+    free_views(session->views); /* in a forked child there may be some */
     pinfold_backend_unref(session->backend);
     pf_sync_config_done(&session->sync);
     pinfold_seed_result_done(&session->seed_result);
@@ -506,12 +524,69 @@ void pf_session_end(struct pf_session *session)
     unlock_table();
 }
 
+void pf_session_hold(struct pf_session *session)
+{
+    lock_table();
+    session->held++;
+    unlock_table();
+}
+
+void pf_session_let_go(struct pf_session *session)
+{
+    lock_table();
+    session->held--;
+    session->last_used_at = pf_clock_now();
+    unlock_table();
+}
+
+/* ---- views ---- */
+
+int pf_session_add_view(struct pf_session *session, struct pinfold_backend *backend,
+                        struct pinfold_error *err)
+{
+    struct view *view = malloc(sizeof(*view));
+    bool live;
+
+    if (!view)
+        return pf_fail_nomem(err);
+    view->backend = backend;
+    lock_table();
+    live = session->state == LIVE;
+    if (live) {
+        pinfold_backend_ref(backend);
+        LL_PREPEND(session->views, view);
+    }
+    unlock_table();
+    if (live)
+        return 0;
+    free(view);
+    return pf_fail(err, PINFOLD_ESTART, "sandbox %s is being stopped", PF_QUOTE(session->id));
+}
+
+bool pf_session_drop_view(struct pf_session *session, struct pinfold_backend *backend)
+{
+    struct view *view;
+
+    lock_table();
+    LL_FOREACH(session->views, view)
+    if (view->backend == backend)
+        break;
+    if (view)
+        LL_DELETE(session->views, view);
+    unlock_table();
+    if (!view)
+        return false;
+    view->next = NULL;
+    free_views(view);
+    return true;
+}
+
 /* ---- closing ---- */
 
 static bool expired_locked(const struct pf_session *session, int64_t now)
 {
-    return session->state == LIVE && session->in_flight == 0 && session->ttl_ns != PF_NEVER &&
-           now - session->last_used_at > session->ttl_ns;
+    return session->state == LIVE && session->in_flight == 0 && session->held == 0 &&
+           session->ttl_ns != PF_NEVER && now - session->last_used_at > session->ttl_ns;
 }
 
 struct pf_session **pf_session_expire(struct pinfold_manager *manager, size_t *ret_count)
@@ -566,12 +641,21 @@ int pf_session_finish(struct pf_session *session, const struct pf_session_close 
                       struct pinfold_error *err)
 {
     struct pinfold_error close_error = PINFOLD_ERROR_INIT;
+    struct view *views, *view;
     int synced, closed;
 
     if (session->on_closing)
         session->on_closing(session->on_closing_ctx);
+    lock_table();
+    views = TAKE(session->views); /* from now on they are ours to close, and there come no more */
+    unlock_table();
     pf_backend_stop_commands(session->backend);
+    LL_FOREACH(views, view)
+    pf_backend_stop_commands(view->backend);
     wait_idle(session);
+    LL_FOREACH(views, view)
+    pf_backend_close(view->backend, NULL);
+    free_views(views);
     synced = sync_before_close(session, how, err);
     closed = pf_backend_close(session->backend, &close_error);
     pf_session_watch_network(session, false);

@@ -78,6 +78,18 @@ int pf_session_mark_prepared(struct pf_session *session, const struct pinfold_se
 int pf_session_begin(struct pf_session *session, struct pinfold_error *err);
 void pf_session_end(struct pf_session *session);
 
+/* Something that was started by an operation lives on: until it is let go the session does not
+ * expire, but can be closed. hold: within an operation. */
+void pf_session_hold(struct pf_session *session);
+void pf_session_let_go(struct pf_session *session);
+
+/* A view of the session's backend, which closing the session closes first. add, in an operation:
+ * takes a reference; -PINFOLD_ESTART when the session is being closed already. drop: whether it was
+ * there, and so is the caller's to close. */
+int pf_session_add_view(struct pf_session *session, struct pinfold_backend *view,
+                        struct pinfold_error *err);
+bool pf_session_drop_view(struct pf_session *session, struct pinfold_backend *view);
+
 /* The session's sync config with a destination and a policy of the caller's (each may be NULL) in
  * place of its own. */
 int pf_session_override_sync(const struct pf_session *session, const char *dest,

@@ -26,12 +26,17 @@ int pinfold_sandbox_flush(struct pinfold_sandbox *sandbox, const char *dest,
     PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result unused = { 0 };
     _cleanup_operation_ struct pf_session *session = NULL;
     _cleanup_free_ char *expanded = NULL;
+    struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.flush");
     int r;
 
     if (ret_result)
         memset(ret_result, 0, sizeof(*ret_result));
     else
         ret_result = &unused;
+    event.path = dest;
+    r = pf_view_refuse(sandbox, &event, err);
+    if (r < 0)
+        return r;
     r = flush_dest(sandbox, dest, &expanded, err);
     if (r < 0 || !expanded)
         return r; /* nowhere to flush to: nothing done, started or not */
@@ -55,11 +60,16 @@ int pinfold_sandbox_plan_flush(struct pinfold_sandbox *sandbox, const char *dest
 {
     PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result unused = { 0 };
     PF_CLEANUP(pinfold_plan_done) struct pinfold_plan plan = { 0 };
+    struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.plan_flush");
     _cleanup_operation_ struct pf_session *session = NULL;
     _cleanup_free_ char *expanded = NULL;
     int r;
 
     memset(ret_plan, 0, sizeof(*ret_plan));
+    event.path = dest;
+    r = pf_view_refuse(sandbox, &event, err);
+    if (r < 0)
+        return r;
     r = flush_dest(sandbox, dest, &expanded, err);
     if (r < 0 || !expanded)
         return r;

@@ -144,7 +144,7 @@ int pinfold_sandbox_add_files(struct pinfold_sandbox *sandbox, const struct pinf
     struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.add_files");
     _cleanup_operation_ struct pf_session *session = NULL;
     struct pinfold_error local = PINFOLD_ERROR_INIT;
-    int r = pf_sandbox_begin(sandbox, &session, err);
+    int r = pf_sandbox_begin_change(sandbox, &event, &session, err);
 
     if (r < 0)
         return r;
@@ -174,9 +174,10 @@ int pinfold_sandbox_add_files(struct pinfold_sandbox *sandbox, const struct pinf
 
 /* ---- download_files ---- */
 
-static int download(struct pf_session *session, const struct pinfold_download *files, size_t count,
-                    bool overwrite, struct pinfold_transfer_results *results,
-                    struct pinfold_cancel *cancel, struct pinfold_error *err)
+static int download(struct pinfold_sandbox *sandbox, struct pf_session *session,
+                    const struct pinfold_download *files, size_t count, bool overwrite,
+                    struct pinfold_transfer_results *results, struct pinfold_cancel *cancel,
+                    struct pinfold_error *err)
 {
     PF_CLEANUP(pinfold_transfer_results_done) struct pinfold_transfer_results got = { 0 };
     PF_CLEANUP(checked_done) struct checked checked = { 0 };
@@ -184,7 +185,7 @@ static int download(struct pf_session *session, const struct pinfold_download *f
 
     if (r < 0)
         return r;
-    r = PF_BACKEND_CALL(pf_session_backend(session), err, download_files, checked.requests,
+    r = PF_BACKEND_CALL(pf_sandbox_reader(sandbox, session), err, download_files, checked.requests,
                         checked.count, overwrite, &got, cancel, err);
     return r < 0 ? r : merge(&checked, &got, results, err);
 }
@@ -205,7 +206,7 @@ int pinfold_sandbox_download_files(struct pinfold_sandbox *sandbox,
     event.errors = 0;
     r = pf_transfer_results_new(count, &results) < 0 ? pf_fail_nomem(&local) : 0;
     if (r == 0)
-        r = download(session, files, count, overwrite, &results, cancel, &local);
+        r = download(sandbox, session, files, count, overwrite, &results, cancel, &local);
     if (r == 0)
         r = summarise(&results, "download_files", &event.errors, &local);
     event.files = (int64_t)count - event.errors;

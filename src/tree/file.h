@@ -55,7 +55,4 @@ int pf_file_move(int root_fd, const char *src, const char *dst, struct pinfold_e
 int pf_dir_list(int root_fd, const char *path, struct pinfold_file_infos *ret,
                 struct pinfold_cancel *cancel, struct pinfold_error *err);
 
-/* Delete a directory and everything below it, following nothing. For workspaces we made. */
-int pf_tree_remove(int parent_fd, const char *name, struct pinfold_error *err);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Listing one directory, and deleting a whole one. */
+/* Listing one directory. */
 #include "tree/file.h"
 
 #include <dirent.h>
@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "tree/beneath.h"
 #include "tree/place.h"
-#include "tree/walk.h"
 
 enum { BATCH = 64 * 1024 };
 
@@ -129,64 +128,5 @@ int pf_dir_list(int root_fd, const char *path, struct pinfold_file_infos *ret,
         qsort(listing.infos.items, listing.infos.count, sizeof(*listing.infos.items), compare);
     *ret = listing.infos;
     listing.infos = (struct pinfold_file_infos){ .items = NULL };
-    return 0;
-}
-
-/* A directory that its owner may not read or change cannot be emptied: allow it. By descriptor,
- * since chmod(2) follows links. */
-static void open_up(int dir_fd, const char *name)
-{
-    _cleanup_close_ int fd = openat(dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    char link[32];
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & S_IRWXU) == S_IRWXU)
-        return;
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    (void)!chmod(link, S_IRWXU); /* when it fails, deleting says why */
-}
-
-static int remove_entry(const struct pf_walk_entry *entry, struct pinfold_error *err)
-{
-    int flags = entry->type == PF_WALK_DIR_DONE ? AT_REMOVEDIR : 0;
-
-    if (entry->type == PF_WALK_ERROR) {
-        if (err)
-            *err = entry->error;
-        return -PINFOLD_EOS;
-    }
-    if (entry->type == PF_WALK_DIR) {
-        open_up(entry->dir_fd, entry->name);
-        return 0;
-    }
-    if (unlinkat(entry->dir_fd, entry->name, flags) < 0 && errno != ENOENT)
-        return pf_fail_os(err, errno, "delete \"%s\"", PF_QUOTE(entry->path));
-    return 0;
-}
-
-int pf_tree_remove(int parent_fd, const char *name, struct pinfold_error *err)
-{
-    PF_CLEANUP(pf_walk_freep) struct pf_walk *walk = NULL;
-    _cleanup_close_ int root_fd = -1;
-    struct pf_walk_entry entry;
-    int r, failed = 0;
-
-    open_up(parent_fd, name);
-    root_fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (root_fd < 0)
-        return pf_fail_os(err, errno, "delete directory \"%s\"", PF_QUOTE(name));
-    r = pf_walk_new(root_fd, &walk, err);
-    if (r < 0)
-        return r;
-    while ((r = pf_walk_next(walk, &entry)) > 0) {
-        r = remove_entry(&entry, failed ? NULL : err);
-        failed = failed ? failed : r;
-    }
-    if (r < 0)
-        return pf_fail_nomem(err);
-    if (failed)
-        return failed;
-    if (unlinkat(parent_fd, name, AT_REMOVEDIR) < 0)
-        return pf_fail_os(err, errno, "delete directory \"%s\"", PF_QUOTE(name));
     return 0;
 }

@@ -18,16 +18,26 @@ static void make_name(struct pf_temp *temp)
     snprintf(temp->name, sizeof(temp->name), PF_TEMP_PREFIX "%s.tmp", digits);
 }
 
-int pf_temp_open(struct pf_temp *temp, int dir_fd, mode_t mode)
+/* With a name, where the file system has no files without one. */
+static int open_named(struct pf_temp *temp, mode_t mode)
 {
     make_name(temp);
-    temp->dir_fd = dir_fd;
-    temp->fd =
-            openat(dir_fd, temp->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    temp->fd = openat(temp->dir_fd, temp->name,
+                      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     if (temp->fd >= 0)
         return 0;
     temp->name[0] = '\0';
     return -errno;
+}
+
+int pf_temp_open(struct pf_temp *temp, int dir_fd, mode_t mode)
+{
+    temp->dir_fd = dir_fd;
+    temp->fd = openat(dir_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+    if (temp->fd >= 0)
+        return 0;
+    /* EISDIR: of a kernel or a file system that takes it for an ordinary open of a directory */
+    return errno == EOPNOTSUPP || errno == EISDIR ? open_named(temp, mode) : -errno;
 }
 
 int pf_temp_link(struct pf_temp *temp, int dir_fd, const char *target)
@@ -40,6 +50,15 @@ int pf_temp_link(struct pf_temp *temp, int dir_fd, const char *target)
     return -errno;
 }
 
+/* Network file systems report late that they could not write: when a descriptor is closed. */
+static int finish(struct pf_temp *temp)
+{
+    int fd = temp->fd;
+
+    temp->fd = -1;
+    return fd >= 0 && close(fd) < 0 && errno != EINTR ? -errno : 0;
+}
+
 /* For file systems whose rename cannot refuse to replace. */
 static int place_by_link(struct pf_temp *temp, const char *name)
 {
@@ -48,13 +67,33 @@ static int place_by_link(struct pf_temp *temp, const char *name)
     return 0; /* pf_temp_done() removes the other name */
 }
 
+/* Give a file without a name one. Returns 0 or -errno: -EEXIST when it is taken. */
+static int link_unnamed(const struct pf_temp *temp, const char *name)
+{
+    char path[40];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", temp->fd);
+    return linkat(AT_FDCWD, path, temp->dir_fd, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 int pf_temp_place(struct pf_temp *temp, const char *name, bool exclusive)
 {
-    int fd = temp->fd;
+    int r;
 
-    temp->fd = -1;
-    if (fd >= 0 && close(fd) < 0 && errno != EINTR) /* network file systems report here */
-        return -errno;
+    if (temp->name[0] == '\0') {
+        r = link_unnamed(temp, name);
+        if (r != -EEXIST || exclusive)
+            return r;
+        make_name(temp); /* a link never replaces, a rename does */
+        r = link_unnamed(temp, temp->name);
+        if (r < 0) {
+            temp->name[0] = '\0';
+            return r;
+        }
+    }
+    r = finish(temp);
+    if (r < 0)
+        return r;
     if (renameat2(temp->dir_fd, temp->name, temp->dir_fd, name, exclusive ? RENAME_NOREPLACE : 0) <
         0)
         return exclusive && errno == EINVAL ? place_by_link(temp, name) : -errno;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Temporary names: a file is written under one, in the directory it will live in, then renamed. */
+/*
+ * Files that are written before they have their name: without any where the file system can do
+ * that, so that nothing is left of one when we are killed, else under a temporary name in the
+ * directory they will live in. What replaces another file has a temporary name between two system
+ * calls, and so does a link.
+ */
 #ifndef PF_TREE_TEMP_H
 #define PF_TREE_TEMP_H
 
@@ -13,7 +18,7 @@
 struct pf_temp {
     int dir_fd;             /* borrowed */
     int fd;                 /* owned; -1 for a link */
-    char name[PF_TEMP_MAX]; /* "" when there is nothing to remove */
+    char name[PF_TEMP_MAX]; /* "" when there is nothing to remove: placed, or without a name */
 };
 
 #define PF_TEMP_INIT           \

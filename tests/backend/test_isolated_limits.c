@@ -2,6 +2,7 @@
 /* What limits do to a sandbox that goes on living: its next commands, what runs in its background,
  * and what is written into its workspace from outside. */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -206,6 +207,19 @@ static void results_say_what_holds_the_limits(void **state)
     assert_int_equal(f->result.holders[PINFOLD_LIMIT_TMP_SIZE], PINFOLD_HOLDER_TMPFS);
 }
 
+static void processors_are_a_number(void **state)
+{
+    static const double wrong[] = { -1, NAN, INFINITY, 1e9 };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct pinfold_isolated_options isolated = PINFOLD_ISOLATED_OPTIONS_INIT;
+        isolated.limits.cpus = wrong[i];
+        assert_int_equal(pinfold_isolated_backend_new(&isolated, &f->backend, &f->err),
+                         -PINFOLD_EVALUE);
+    }
+}
+
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -217,6 +231,7 @@ int main(void)
         IN_DIR(a_background_process_that_fills_the_workspace_is_killed),
         IN_DIR(writes_from_outside_stop_at_the_limit),
         IN_DIR(results_say_what_holds_the_limits),
+        IN_DIR(processors_are_a_number),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

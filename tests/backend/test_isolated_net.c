@@ -14,6 +14,8 @@
 
 #include <pinfold/pinfold.h>
 
+static const char *const some[] = { "example.org,*.example.net:22", NULL };
+
 struct told {
     int refused, after_close;
     bool closed;
@@ -30,7 +32,7 @@ static void note(void *ctx, const struct pinfold_network_event *event)
     snprintf(told->host, sizeof told->host, "%s", event->host);
 }
 
-static struct pinfold_backend *make(const char *rootfs, struct told *told)
+static struct pinfold_backend *make(const char *rootfs, const char *const *allow, struct told *told)
 {
     struct pinfold_isolated_options options = PINFOLD_ISOLATED_OPTIONS_INIT;
     const struct pinfold_backend_ops *ops;
@@ -38,9 +40,10 @@ static struct pinfold_backend *make(const char *rootfs, struct told *told)
     struct pinfold_error err = PINFOLD_ERROR_INIT;
 
     options.net = PINFOLD_NET_ALLOW;
-    options.net_allow = (const char *const[]){ "example.org,*.example.net:22", NULL };
+    options.net_allow = allow;
     options.rootfs = rootfs;
-    assert_int_equal(pinfold_isolated_backend_new(&options, &backend, &err), 0);
+    if (pinfold_isolated_backend_new(&options, &backend, &err) < 0)
+        fail_msg("%s", err.msg);
     ops = pinfold_backend_get_ops(backend);
     ops->watch_network(pinfold_backend_get_state(backend), note, told);
     if (ops->create(pinfold_backend_get_state(backend), NULL, &err) < 0)
@@ -77,7 +80,7 @@ static char *run(struct pinfold_backend *backend, const char *command)
 static void a_refusal_is_told_before_the_close_returns(void **state)
 {
     struct told told = { 0 };
-    struct pinfold_backend *backend = make(NULL, &told);
+    struct pinfold_backend *backend = make(NULL, some, &told);
     char *output = run(backend, "/run/pinfold/connect evil.example 443 2>&1");
 
     (void)state;
@@ -91,7 +94,7 @@ static void a_refusal_is_told_before_the_close_returns(void **state)
 static void with_a_root_of_its_own_git_is_told_of_the_helper(void **state)
 {
     struct told told = { 0 };
-    struct pinfold_backend *backend = make("/", &told);
+    struct pinfold_backend *backend = make("/", some, &told);
     char *output = run(backend, "env; ls /run/pinfold");
 
     (void)state;
@@ -103,11 +106,31 @@ static void with_a_root_of_its_own_git_is_told_of_the_helper(void **state)
     free(output);
 }
 
+static void an_empty_list_opens_nothing(void **state)
+{
+    static const char *const none[] = { NULL };
+    const char *const *const lists[] = { NULL, none };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct told told = { 0 };
+        struct pinfold_backend *backend = make(NULL, lists[i], &told);
+        char *output =
+                run(backend, "for h in example.org 127.0.0.1 1.1.1.1 localhost; do "
+                             "env -u no_proxy -u NO_PROXY /run/pinfold/connect $h 443 2>&1; done");
+
+        finish(backend, &told);
+        assert_int_equal(told.refused, 4);
+        assert_non_null(strstr(output, "--net allow=1.1.1.1 would allow it"));
+        free(output);
+    }
+}
+
 /* An interpreter that forks frees in the child what it has of its parent's. */
 static void a_fork_that_frees_the_backend_leaves_the_parents_alone(void **state)
 {
     struct told told = { 0 };
-    struct pinfold_backend *backend = make(NULL, &told);
+    struct pinfold_backend *backend = make(NULL, some, &told);
     int status = 0;
     pid_t pid = fork();
     char *output;
@@ -131,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refusal_is_told_before_the_close_returns),
+        cmocka_unit_test(an_empty_list_opens_nothing),
         cmocka_unit_test(with_a_root_of_its_own_git_is_told_of_the_helper),
         cmocka_unit_test(a_fork_that_frees_the_backend_leaves_the_parents_alone),
     };

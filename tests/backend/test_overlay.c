@@ -283,6 +283,35 @@ static void a_seed_and_a_workspace_that_are_nested_are_refused(void **state)
     assert_non_null(strstr(f->err.msg, "one lies inside the other"));
 }
 
+/* The backend by itself: a Sandbox seeds first and once. */
+static void a_seed_that_comes_late_is_copied(void **state)
+{
+    struct fixture *f = *state;
+    struct pinfold_execute_options what = PINFOLD_EXECUTE_OPTIONS_INIT;
+    struct pinfold_seed_request request = { .size = sizeof(request),
+                                            .exclude = pinfold_default_seed_excludes };
+    const struct pinfold_backend_ops *ops;
+    void *backend;
+
+    f->isolated.workspace_root = at(f, "ws");
+    OK(f, pinfold_isolated_backend_new(&f->isolated, &f->backend, &f->err));
+    ops = pinfold_backend_get_ops(f->backend);
+    backend = pinfold_backend_get_state(f->backend);
+    OK(f, ops->create(backend, NULL, &f->err));
+    what.command = "ls -A";
+    OK(f, ops->execute(backend, &what, &f->run, NULL, &f->err));
+    assert_int_equal(f->run.output_len, 0);
+    request.source = at(f, "seed");
+    OK(f, ops->seed_workspace(backend, &request, &f->seed, NULL, &f->err));
+    assert_int_equal(f->seed.mode, PINFOLD_SEED_COPY);
+    assert_non_null(strstr(f->seed.fallback, "commands have run"));
+    pinfold_execute_result_done(&f->run);
+    OK(f, ops->execute(backend, &what, &f->run, NULL, &f->err));
+    assert_string_equal(f->run.output, "link\none.md\nsrc\n");
+    OK(f, ops->close(backend, &f->err));
+    host(f, "[ \"$(ls -A ws | xargs)\" = 'link one.md src' ]");
+}
+
 static void a_mode_that_there_is_not_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -348,6 +377,7 @@ int main(void)
         TEST(a_sandbox_without_a_seed_has_an_ordinary_workspace),
         TEST(a_seed_that_is_the_workspace_is_worked_on_directly),
         TEST(a_seed_and_a_workspace_that_are_nested_are_refused),
+        TEST(a_seed_that_comes_late_is_copied),
         TEST(a_mode_that_there_is_not_is_refused),
         TEST(a_seed_that_cannot_be_read_leaves_nothing_behind),
     };

@@ -10,7 +10,8 @@ from typing import Any, Callable
 
 import pytest
 
-from helpers import BUILD, STRANGER, copy_programs
+from helpers import BUILD
+from owners import IS_ROOT, STRANGER, copy_programs, credentials
 
 FIRST_TMPDIR = tempfile.gettempdir()
 
@@ -51,6 +52,18 @@ def pinfold() -> Callable[..., Any]:
         options.setdefault("text", True)
         return subprocess.run([str(BUILD / "pinfold"), *map(os.fsdecode, args)], **options)
     return run
+
+
+@pytest.fixture(params=["isolated", "local"])
+def backend(request: pytest.FixtureRequest) -> list[str]:
+    """For what holds on both: the words that choose one. The default is not named."""
+    return [] if request.param == "isolated" else ["--backend", "local"]
+
+
+@pytest.fixture
+def run(pinfold: Callable[..., Any], backend: list[str]) -> Callable[..., Any]:
+    """Run a command in a workspace, quietly, on each backend."""
+    return lambda *args, **options: pinfold("run", "-q", *backend, *args, **options)
 
 
 @pytest.fixture
@@ -99,7 +112,7 @@ def common():
 def as_stranger(common: Path) -> Callable[..., Any]:
     """Run the command as somebody who is not root."""
     binary = copy_programs(common)
-    who = {"user": STRANGER, "group": STRANGER, "extra_groups": []} if os.getuid() == 0 else {}
+    who = credentials(STRANGER if IS_ROOT else os.getuid())
 
     def run(*args: Any, **env: Any) -> Any:
         return subprocess.run([binary, *map(str, args)], capture_output=True, text=True,

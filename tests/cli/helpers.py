@@ -1,24 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things are, and waiting for them."""
 
-import os
-import shutil
 import time
 from pathlib import Path
 from typing import Any, Callable
 
+from owners import BUILD, STRANGER, copy_programs  # noqa: F401
+
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("PINFOLD_BUILD", ROOT / "build")).resolve()
-# Not a user of this machine: it owns nothing.
-STRANGER = 54321
-
-
-def copy_programs(place: Path) -> Path:
-    """The command and what it executes, where other users can reach them. Returns the command."""
-    for name in "pinfold", "pinfold-full", "pinfold-init":
-        if (BUILD / name).exists():
-            shutil.copy(BUILD / name, place)
-    return place / "pinfold"
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 20) -> Any:
@@ -28,12 +17,3 @@ def wait_until(condition: Callable[[], Any], seconds: float = 20) -> Any:
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.01)
     return found
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"

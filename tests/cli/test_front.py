@@ -23,9 +23,10 @@ TELL = "#!/bin/sh\necho \"full $$\"\nfor word; do echo \"$word\"; done\nexit 7\n
 
 @pytest.fixture
 def front(common: Path):
-    """The quick program alone, in a directory of its own."""
+    """The quick program without the full one, in a directory of its own."""
     program = common / "pinfold"
-    shutil.copy(BUILD / "pinfold", program)
+    for name in "pinfold", "pinfold-init":
+        shutil.copy(BUILD / name, common)
 
     def run(*args: str, full: str | None = None, mode: int = 0o755):
         if full is not None:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -78,12 +79,13 @@ def test_what_children_used_counts(owner):
 
 
 def test_the_local_backend_tells_it_too(pinfold):
-    done = pinfold("run", "-q", "--json", "--", f"{PYTHON} -c 'x = b\"x\" * (60 << 20)'")
+    local = ("run", "-q", "--backend", "local", "--json")
+    done = pinfold(*local, "--", f"{PYTHON} -c 'x = b\"x\" * (60 << 20)'")
     used = json.loads(done.stdout)["execute"]
     assert used["cpu_seconds"] > 0 and used["peak_bytes"] > 60 << 20
     assert used["sandbox_peak_bytes"] is None
     assert used["limits_held_by"] == {"time": "owner"}
-    late = json.loads(pinfold("run", "-q", "--json", "--timeout", "0.2", "--", "sleep 20").stdout)
+    late = json.loads(pinfold(*local, "--timeout", "0.2", "--", "sleep 20").stdout)
     assert late["execute"]["limit"] == "time" and late["execute"]["limits_hit"] == ["time"]
 
 
@@ -238,12 +240,27 @@ def test_the_audit_has_it_too(owner):
     assert event["limit"] == "file size" and event["cpu_ns"] > 0 and event["peak_bytes"] > 0
 
 
+def test_a_program_with_address_sanitizer_runs(owner, held):
+    """It reserves terabytes: only where each process is held must memory be unlimited for it."""
+    source, program = owner.place / "x.c", owner.place / "asan"
+    source.write_text("int main(void) { return 0; }\n")
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if not compiler or subprocess.run([compiler, "-fsanitize=address", "-o", program, source],
+                                      capture_output=True).returncode:
+        pytest.skip("there is no compiler with AddressSanitizer")
+    # Its search for leaks needs ptrace(2), which is closed.
+    shown = ("--ro", owner.place, "--env", "ASAN_OPTIONS=detect_leaks=0", "--", program, "x")
+    plain = owner.execute(*shown)
+    assert (plain["exit_code"] == 0) == held("memory").startswith("cgroup")
+    assert owner.execute("--memory", "unlimited", *shown)["exit_code"] == 0
+
+
 @pytest.mark.parametrize("option", ["--memory", "--processes", "--cpu-seconds", "--cpus",
                                     "--open-files", "--file-size", "--workspace-size",
                                     "--tmp-size", "--rootfs", "--net", "--ro"])
 def test_what_only_the_isolated_backend_has_is_refused_elsewhere(pinfold, option):
     value = {"--rootfs": "/usr", "--ro": "/usr", "--net": "none"}.get(option, "1")
-    done = pinfold("run", option, value, "--", "true")
+    done = pinfold("run", "--backend", "local", option, value, "--", "true")
     assert done.returncode == 125 and f"{option} needs --backend isolated" in done.stderr
 
 

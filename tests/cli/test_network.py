@@ -253,7 +253,7 @@ def test_the_audit_tells_what_was_refused_failed_and_opened(pinfold, tmp_path):
 
 FLOOD = """
 import socket
-for number in range(2000):
+for number in range(1200):
     sock = socket.create_connection(("127.0.0.1", 3128))
     host = "same.example" if number % 2 else f"h{number}.example"
     sock.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\n\\r\\n".encode())
@@ -263,7 +263,7 @@ for number in range(2000):
 
 
 def test_an_agent_cannot_fill_the_audit(pinfold, tmp_path):
-    """Each of two thousand refusals is counted; only some are lines."""
+    """Each of twelve hundred refusals is counted; only some are lines."""
     trail, seed = tmp_path / "trail.jsonl", tmp_path / "seed"
     seed.mkdir()
     (seed / "flood.py").write_text(FLOOD)
@@ -271,7 +271,7 @@ def test_an_agent_cannot_fill_the_audit(pinfold, tmp_path):
                    "/usr/bin/python3 flood.py && echo done")
     assert done.stdout == "done\n", done.stderr
     refused = events(trail, "refuse")
-    assert sum(event["count"] for event in refused) == 2000
+    assert sum(event["count"] for event in refused) == 1200
     assert len(refused) < 250
     assert sum(event["count"] for event in refused if event.get("host") == "same.example") > 5
 

@@ -13,8 +13,8 @@ from typing import Any, Iterator
 
 import pytest
 
-from helpers import STRANGER, copy_programs
 from overlay_oracle import LOOK, describe, make_script, make_tree
+from owners import STRANGER, copy_programs, credentials
 
 OVERLAY = ("--backend", "isolated", "--seed-mode", "overlay")
 OWNERS = [STRANGER, 0] if os.getuid() == 0 else [os.getuid()]
@@ -40,8 +40,7 @@ class Owner:
                 os.chown(Path(directory, name), self.uid, self.uid, follow_symlinks=False)
 
     def run(self, *args: Any, before: tuple[str, ...] = (), **env: str) -> Any:
-        who = ({} if self.uid == os.getuid() else
-               {"user": self.uid, "group": self.uid, "extra_groups": []})
+        who = credentials(self.uid)
         return subprocess.run([*before, self.place / "pinfold", "run", *map(str, args)],
                               capture_output=True, text=True, errors="surrogateescape",
                               timeout=120, cwd="/", umask=0o022,
@@ -223,7 +222,6 @@ def test_a_file_system_inside_the_seed_gives_way_to_a_copy(owner, seed):
 
 
 @pytest.mark.parametrize("options, complaint", [
-    (("--seed-mode", "overlay", "--seed", "."), "needs --backend isolated"),
     (("--backend", "local", "--seed-mode", "overlay", "--seed", "."), "needs --backend isolated"),
     (OVERLAY, "without --seed"),
     (("--seed-mode", "magic"), "none of: copy, overlay"),

@@ -3,63 +3,80 @@
 
 import os
 import pty
+import random
 import re
 import select
 import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from helpers import BUILD, alive, wait_until
+from helpers import BUILD, wait_until
 
-# A command that starts what is hard to kill, tells the pids, and waits.
-STUBBORN = """
-    trap '' TERM INT HUP
-    setsid sleep 300 & echo $!
-    (trap '' TERM; sleep 300) & echo $!
-    echo $$; echo ready
-    while :; do sleep 300; done
-"""
+class Stubborn:
+    """A command that starts what is hard to kill, and waits. Its processes are known by a word that
+    no other test has, because inside a sandbox they have other numbers."""
+
+    def __init__(self) -> None:
+        self.word = f"300.{random.getrandbits(60)}"
+        self.script = f"""
+            trap '' TERM INT HUP
+            setsid sleep {self.word} &
+            (trap '' TERM; sleep {self.word}; true) &
+            sleep 0.1; echo ready
+            while :; do sleep {self.word}; done
+        """
+
+    def running(self) -> list[int]:
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if self.word in (entry / "cmdline").read_text(errors="replace").split("\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+    def started(self, child: Any) -> None:
+        assert child.stdout.readline() == "ready\n"
+        wait_until(lambda: len(self.running()) == 3)
 
 
-def pids_of(child):
-    """Read what STUBBORN says."""
-    lines = []
-    while (line := child.stdout.readline()) != "ready\n":
-        assert line, "the command ended early"
-        lines.append(int(line))
-    return lines
+@pytest.fixture
+def stubborn() -> Stubborn:
+    return Stubborn()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP,
                                     signal.SIGQUIT])
-def test_a_signal_kills_everything_and_removes_the_workspace(start, own_tmpdir, number):
-    child = start("run", "-q", STUBBORN)
-    pids = pids_of(child)
+def test_a_signal_kills_everything_and_removes_the_workspace(start, backend, stubborn, own_tmpdir, number):
+    child = start("run", "-q", *backend, stubborn.script)
+    stubborn.started(child)
     assert len(list(own_tmpdir.iterdir())) == 1
     child.send_signal(number)
     assert child.wait(20) == 128 + number
-    assert [pid for pid in pids if alive(pid)] == []
+    assert stubborn.running() == []
     assert list(own_tmpdir.iterdir()) == []
 
 
-def test_a_second_ctrl_c_does_not_break_the_cleanup(start, own_tmpdir):
-    child = start("run", "-q", STUBBORN)
-    pids = pids_of(child)
+def test_a_second_ctrl_c_does_not_break_the_cleanup(start, backend, stubborn, own_tmpdir):
+    child = start("run", "-q", *backend, stubborn.script)
+    stubborn.started(child)
     for _ in range(20):
         if child.poll() is None:
             child.send_signal(signal.SIGINT)
         time.sleep(0.02)
     assert child.wait(20) == 130
-    assert [pid for pid in pids if alive(pid)] == []
+    assert stubborn.running() == []
     assert list(own_tmpdir.iterdir()) == []
 
 
-def test_ctrl_c_syncs_nothing_and_says_nothing_more(start, tmp_path):
+def test_ctrl_c_syncs_nothing_and_says_nothing_more(start, backend, tmp_path):
     out = tmp_path / "out"
-    child = start("run", "-q", f"--sync={out}", "echo x > a.md; echo ready; sleep 300")
+    child = start("run", "-q", *backend, f"--sync={out}", "echo x > a.md; echo ready; sleep 300")
     assert child.stdout.readline() == "ready\n"
     child.send_signal(signal.SIGINT)
     assert child.communicate(timeout=20)[1] == ""
@@ -67,11 +84,12 @@ def test_ctrl_c_syncs_nothing_and_says_nothing_more(start, tmp_path):
     assert not out.exists()
 
 
-def test_an_ignored_sighup_stays_ignored(tmp_path):
+def test_an_ignored_sighup_stays_ignored(tmp_path, backend):
     go = tmp_path / "go"
     os.mkfifo(go)
-    line = f'trap "" HUP; exec "$0" run -q "echo ready; cat {go}; exit 4"'
-    child = subprocess.Popen(["/bin/sh", "-c", line, BUILD / "pinfold"], stdout=subprocess.PIPE,
+    line = 'trap "" HUP; exec "$0" run -q "$@" "echo ready; cat go; exit 4"'
+    child = subprocess.Popen(["/bin/sh", "-c", line, BUILD / "pinfold", *backend, "--workspace",
+                              tmp_path], stdout=subprocess.PIPE,
                              text=True)
     assert child.stdout.readline() == "ready\n"
     child.send_signal(signal.SIGHUP)
@@ -80,38 +98,38 @@ def test_an_ignored_sighup_stays_ignored(tmp_path):
     assert child.returncode == 4
 
 
-def test_sigkill_leaves_no_process(start, own_tmpdir):
-    child = start("run", "-q", STUBBORN)
-    pids = pids_of(child)
+def test_sigkill_leaves_no_process(start, backend, stubborn, own_tmpdir):
+    child = start("run", "-q", *backend, stubborn.script)
+    stubborn.started(child)
     child.kill()
     child.wait(20)
-    wait_until(lambda: not any(alive(pid) for pid in pids))
+    wait_until(lambda: not stubborn.running())
     # nobody was there to remove the workspace
     for place in own_tmpdir.iterdir():
         place.rmdir()
 
 
-def test_a_closed_stdout_stops_the_command_with_141(start, own_tmpdir):
-    child = start("run", "-q", "echo $$; while echo y; do :; done; sleep 300")
-    pid = int(child.stdout.readline())
+def test_a_closed_stdout_stops_the_command_with_141(start, backend, stubborn, own_tmpdir):
+    child = start("run", "-q", *backend, f"sleep {stubborn.word} & while echo y; do :; done; wait")
+    assert child.stdout.readline() == "y\n"
     child.stdout.close()
     assert child.wait(20) == 141
-    assert not alive(pid)
+    assert stubborn.running() == []
     child.stdout = open(os.devnull)
     assert list(own_tmpdir.iterdir()) == []
 
 
-def test_a_full_stdout_is_an_error_that_says_so(pinfold):
+def test_a_full_stdout_is_an_error_that_says_so(run):
     with open("/dev/full", "w") as full:
-        done = pinfold("run", "-q", "echo text; sleep 300", capture_output=False, stdout=full,
+        done = run( "echo text; sleep 300", capture_output=False, stdout=full,
                        stderr=subprocess.PIPE)
     assert done.returncode == 125
     assert "write to stdout: No space left on device" in done.stderr
 
 
-def test_a_reader_that_sleeps_holds_up_neither_deadline_nor_ctrl_c(start):
+def test_a_reader_that_sleeps_holds_up_neither_deadline_nor_ctrl_c(start, backend):
     for args, stop, status in ((["--timeout", "0.5"], None, 124), ([], signal.SIGINT, 130)):
-        child = start("run", "-q", *args, "yes")
+        child = start("run", "-q", *backend, *args, "yes")
         wait_until(lambda: select.select([child.stdout], [], [], 0)[0])
         time.sleep(0.2)  # the pipe fills up
         if stop:
@@ -119,10 +137,10 @@ def test_a_reader_that_sleeps_holds_up_neither_deadline_nor_ctrl_c(start):
         assert child.wait(20) == status
 
 
-def test_a_non_blocking_stdout_loses_nothing(start):
+def test_a_non_blocking_stdout_loses_nothing(start, backend):
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    child = start("run", "-q", "head -c 2000000 /dev/zero", stdout=writer)
+    child = start("run", "-q", *backend, "head -c 2000000 /dev/zero", stdout=writer)
     os.close(writer)
     time.sleep(0.2)  # the pipe fills up
     with os.fdopen(reader, "rb") as stream:
@@ -130,10 +148,10 @@ def test_a_non_blocking_stdout_loses_nothing(start):
     assert child.wait(20) == 0
 
 
-def test_background_processes_end_with_the_run(pinfold):
-    done = pinfold("run", "sleep 300 >/dev/null 2>&1 & echo $!")
-    assert done.returncode == 0
-    assert not alive(int(done.stdout))
+def test_background_processes_end_with_the_run(pinfold, backend, stubborn):
+    done = pinfold("run", *backend, f"sleep {stubborn.word} >/dev/null 2>&1 & echo x")
+    assert (done.returncode, done.stdout) == (0, "x\n")
+    assert stubborn.running() == []
     assert "background" in done.stderr
 
 
@@ -168,10 +186,10 @@ def test_no_escape_sequence_reaches_a_file(pinfold, project):
 
 @pytest.mark.plain  # the allocator of ASan keeps what was freed
 @pytest.mark.parametrize("args", [["-q"], ["-q", "--max-output", "100000"], ["--json"]])
-def test_memory_does_not_grow_with_the_output(start, tmp_path, args):
+def test_memory_does_not_grow_with_the_output(start, backend, tmp_path, args):
     mark = tmp_path / "mark"
-    line = f"head -c 300000000 /dev/zero; touch {mark}; while [ -e {mark} ]; do sleep 0.01; done"
-    child = start("run", *args, line, stdout=subprocess.DEVNULL)
+    line = "head -c 300000000 /dev/zero; touch mark; while [ -e mark ]; do sleep 0.01; done"
+    child = start("run", *backend, "--workspace", tmp_path, *args, line, stdout=subprocess.DEVNULL)
     wait_until(mark.exists)
     status = Path(f"/proc/{child.pid}/status").read_text()
     mark.unlink()
@@ -198,3 +216,25 @@ def test_a_long_seed_shows_progress_and_erases_it(tmp_path, own_tmpdir):
     assert child.wait(60) == 0
     assert re.search(r"\rpinfold: seeding: \d+ files, \d[^\r]*\x1b\[K", shown)
     assert "\r\x1b[Kpinfold: seeded 4000 files" in shown
+
+
+def supervisors_of(mark: str) -> list[int]:
+    """The processes that have a variable in their environment; a zombie has none."""
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"MARK={mark}\0".encode() in environ.read_bytes():
+                found.append(int(environ.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("where", [[], ["--workspace", "work"]])
+def test_no_process_outlives_a_run_by_much(pinfold, tmp_path, where):
+    mark = f"{tmp_path}-{where}"
+    env = {**os.environ, "MARK": mark}
+    done = pinfold("run", "-q", *where, "--", "sh", "-c", "tr '\\0' '\\n' </proc/$PPID/environ",
+                   env=env, cwd=tmp_path)
+    assert f"MARK={mark}\n" in done.stdout  # the supervisor would be found
+    wait_until(lambda: not supervisors_of(mark))

@@ -73,8 +73,19 @@ static long set_id_mknod(void)
     return set_id(4);
 }
 
+/* Whoever opens the file has to wait for us. */
+static long write_lease(void)
+{
+    int fd = open("leased", O_CREAT | O_RDWR, 0600);
+
+    unlink("leased");
+    return fd < 0 ? -1 : fcntl(fd, F_SETLEASE, F_WRLCK);
+}
+
 const struct attack files_attacks[] = {
-    ATTACK(make_block_device), ATTACK(make_mem_device), ATTACK(set_id_file),
-    ATTACK(set_id_open),       ATTACK(set_id_chmod),    ATTACK(set_id_fchmod),
-    ATTACK(set_id_fchmodat2),  ATTACK(set_id_mknod),    { NULL, NULL },
+    ATTACK(make_block_device), ATTACK(make_mem_device),
+    ATTACK(set_id_file),       ATTACK(set_id_open),
+    ATTACK(set_id_chmod),      ATTACK(set_id_fchmod),
+    ATTACK(set_id_fchmodat2),  ATTACK(set_id_mknod),
+    ATTACK(write_lease),       { NULL, NULL },
 };

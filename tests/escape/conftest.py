@@ -12,11 +12,10 @@ from typing import Any, Iterator
 
 import pytest
 
+from owners import BUILD, IS_ROOT, OWNERS, copy_programs, credentials
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-PINFOLD = Path(os.environ.get("PINFOLD", ROOT / "build/pinfold")).resolve()
-IS_ROOT = os.getuid() == 0
-STRANGER = 54321  # not a user of this machine: it owns nothing
+PINFOLD = BUILD / "pinfold"
 PYTHON = "/usr/bin/python3"
 
 
@@ -31,9 +30,8 @@ def tools() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="pinfold-escape-") as path:
         place = Path(path)
         place.chmod(0o755)
-        for name in "pinfold", "pinfold-full", "pinfold-init":
-            if (PINFOLD.parent / name).exists():
-                shutil.copy(PINFOLD.parent / name, place)
+        copy_programs(place, PINFOLD.parent)
+        shutil.copy(BUILD / "tests/escape/view_pair", place)
         compile_c(place / "calls", *sorted(HERE.glob("calls*.c")))
         yield place
 
@@ -63,9 +61,7 @@ class Range:
             os.chown(at, self.uid, self.uid, follow_symlinks=False)
 
     def who(self) -> dict[str, Any]:
-        if self.uid == os.getuid():
-            return {}
-        return {"user": self.uid, "group": self.uid, "extra_groups": []}
+        return credentials(self.uid)
 
     def arguments(self, command: str, *options: Any, backend: str = "isolated",
                   workspace: bool = True) -> list[str]:
@@ -131,11 +127,6 @@ class Range:
             for stream in child.stdin, child.stdout, child.stderr:
                 if stream:
                     stream.close()
-
-
-OWNERS = [pytest.param(os.getuid(), id="root" if IS_ROOT else "user")]
-if IS_ROOT:
-    OWNERS.append(pytest.param(STRANGER, id="stranger"))
 
 
 @pytest.fixture(params=OWNERS)

@@ -1,22 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """
 Attacks on the isolated backend: each is shown to work without a sandbox wherever that is safe, and
-must come to nothing inside. Patterns of known holes that are in it, by the sandboxes that had them:
-
-runc CVE-2016-9962 (ptrace of the joining process), CVE-2019-5736 (/proc/self/exe), CVE-2021-30465
-and CVE-2024-21626 (mounts through links, a leaked directory); bubblewrap CVE-2017-5226 and
-flatpak CVE-2019-10063, CVE-2021-41133 (TIOCSTI, its upper half, new mount calls and clone3);
-containerd CVE-2020-15257 (abstract sockets); Docker's "Shocker" (file handles); firejail
-CVE-2022-31214 and Kubernetes CVE-2017-1002101 (links under the host's feet); kernel doors
-CVE-2016-0728 (keyrings), CVE-2017-7308 and CVE-2020-14386 (packet sockets), CVE-2021-22555 and
-CVE-2024-1086 (netfilter), CVE-2022-0185 (fsconfig), CVE-2022-0492 (release_agent), CVE-2021-4034
-(set-id programs).
+must come to nothing inside. docs/security.md lists the known holes of other sandboxes among them.
 """
 
 import os
 import pty
 import re
 import shutil
+import signal
 import socket
 import stat
 import threading
@@ -31,12 +23,20 @@ from conftest import HERE, IS_ROOT, PYTHON, Range
 
 NAMES = sorted({name for source in HERE.glob("calls_*.c")
                 for name in re.findall(r"ATTACK\((\w+)\)", source.read_text())})
-# What does not work on every machine without a sandbox either.
-NO_CONTROL = {"setns_pid1", "mount_proc", "mount_overlay", "kexec", "load_module",
-              "crypto_socket", "high_family", "x32_numbers", "old_gate", "fault_handler", "uring",
-              "type_ahead", "type_ahead_high", "vsock", "add_key", "session_keyring",
-              "unshare_time", "set_id_fchmodat2", "descriptor_table", "watch_all", "load_bpf",
-              "iptables", "quota", "compare_processes", "audit_log", "netfilter"}
+# What a kernel may be built or configured without, and how it says so; and, in the first lines, what
+# namespaces of one's own do not give either, so that no machine shows it.
+MAY_LACK = {
+    "mount_overlay": "EINVAL EPERM ENODEV", "mount_proc": "EPERM", "setns_pid1": "EACCES EPERM",
+    "kexec": "ENOSYS", "load_module": "ENOSYS", "x32_numbers": "ENOSYS",
+    "crypto_socket": "EAFNOSUPPORT ENOENT", "high_family": "EAFNOSUPPORT ENOENT",
+    "old_gate": "ENOSYS SIGSEGV", "fault_handler": "ENOSYS EPERM", "uring": "ENOSYS EPERM ENOMEM",
+    "type_ahead": "EIO EPERM", "type_ahead_high": "EIO EPERM", "vsock": "EAFNOSUPPORT",
+    "add_key": "ENOSYS EDQUOT", "session_keyring": "ENOSYS EDQUOT", "unshare_time": "EINVAL EPERM",
+    "set_id_fchmodat2": "ENOSYS", "descriptor_table": "ENOSYS", "watch_all": "ENOSYS EPERM EMFILE",
+    "load_bpf": "ENOSYS EPERM", "iptables": "ENOPROTOOPT EPERM", "quota": "ENOSYS",
+    "compare_processes": "ENOSYS EPERM", "audit_log": "EPROTONOSUPPORT",
+    "netfilter": "EPROTONOSUPPORT",
+}
 ONLY_ROOT = {"setns_pidfd", "make_block_device", "make_mem_device", "set_uid_root", "set_groups",
              "perf_event", "kernel_log", "file_handle", "packet", "raw_ip", "raw_ip6"}
 
@@ -60,9 +60,11 @@ def test_a_system_call_is_contained(field: Range, name: str) -> None:
     said = ask(field, "isolated")
     assert name in said or "x86_64" not in os.uname().machine
     assert said.get(name, "contained").startswith("contained"), said[name]
-    if name not in NO_CONTROL and (field.uid == 0 or name not in ONLY_ROOT):
+    if field.uid == 0 or name not in ONLY_ROOT:
         # Some machines refuse namespaces to ordinary users: then there is nothing to show.
-        assert ask(field, "local").get(name, "escaped") == "escaped", "the attack does nothing"
+        loose = ask(field, "local").get(name, "escaped")
+        assert loose == "escaped" or loose.split()[-1] in MAY_LACK.get(name, "").split(), \
+            "the attack does nothing: " + loose
 
 
 # ---- reading what is outside ----
@@ -197,24 +199,32 @@ print(open("/proc/1/cmdline").read())
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root may read it outside")
 def test_the_passwords_of_the_host_are_not_there(field: Range) -> None:
+    if field.uid == 0:
+        assert int(field.control("wc -c </etc/shadow").stdout) > 0
     result = field.run("cat /etc/shadow /etc/gshadow; ls /etc/ssl/private /root /etc/sudoers")
     assert result.stdout == ""
 
 
+KERNEL_FILES = ("/dev/kmsg", "/proc/timer_list", "/proc/slabinfo", "/proc/vmallocinfo",
+                "/dev/mem", "/dev/kmem", "/dev/port", "/proc/kcore", "/proc/kmsg", "/proc/keys",
+                "/proc/sched_debug", "/proc/kpageflags", "/sys/kernel/notes", "/dev/fuse",
+                "/dev/kvm", "/dev/net/tun", "/dev/vda", "/dev/sda", "/dev/vsock", "/dev/loop0")
+
+
 def test_system_memory_and_logs_are_closed(field: Range) -> None:
-    result = field.python("""
+    script = """
 import os
-for path in ("/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/proc/kcore", "/proc/kmsg",
-             "/proc/keys", "/proc/timer_list", "/proc/sched_debug", "/proc/slabinfo",
-             "/proc/vmallocinfo", "/proc/kpageflags", "/sys/kernel/notes", "/dev/fuse",
-             "/dev/kvm", "/dev/net/tun", "/dev/vda", "/dev/sda", "/dev/vsock", "/dev/loop0"):
+for path in {paths!r}:
     try:
         data = os.read(os.open(path, os.O_RDONLY | os.O_NONBLOCK), 100)
     except OSError:
         continue
     if data:
         print(path)
-""")
+"""
+    if field.uid == 0:  # the first four are harmless to read
+        assert field.control_python(script.format(paths=KERNEL_FILES[:4])).stdout
+    result = field.python(script.format(paths=KERNEL_FILES))
     assert (result.stdout, result.returncode) == ("", 0), result.stderr
 
 
@@ -316,6 +326,8 @@ def test_the_program_of_the_first_process_is_not_overwritten(field: Range) -> No
     """CVE-2019-5736."""
     init = field.tools / "pinfold-init"
     before = init.read_bytes()
+    victim = field.victim()  # outside, the program of another process can be opened
+    assert field.control(f"head -c 4 /proc/{victim.pid}/exe").stdout[1:] == "ELF"
     result = field.python("""
 import os
 for pid in (1, os.getppid(), 2):
@@ -346,7 +358,7 @@ def test_the_name_of_the_host_stays(field: Range) -> None:
 # ---- privilege ----
 
 def test_no_capability_is_left_or_regained(field: Range) -> None:
-    result = field.python("""
+    script = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
 for call in (lambda: libc.prctl(47, 2, 21, 0, 0), lambda: libc.prctl(28, 0, 0, 0, 0),
@@ -358,7 +370,10 @@ for line in open("/proc/self/status"):
     if line.startswith(("Cap", "NoNewPrivs", "Seccomp:")):
         print(line.split()[1])
 print(os.getresuid(), os.getresgid(), os.getgroups())
-""")
+"""
+    if field.uid == 0:
+        assert "granted" in field.control_python(script).stdout
+    result = field.python(script)
     assert result.stdout.split("\n")[:7] == ["0000000000000000"] * 5 + ["1", "2"]
     assert "granted" not in result.stdout
     assert "(1000, 1000, 1000) (1000, 1000, 1000)" in result.stdout
@@ -367,19 +382,19 @@ print(os.getresuid(), os.getresgid(), os.getgroups())
 @pytest.mark.skipif(not IS_ROOT, reason="takes root to make a program that is set-id root")
 def test_a_set_id_program_gains_nothing(field: Range) -> None:
     """CVE-2021-4034 and every other hole in such a program."""
-    if field.uid == 0:
-        pytest.skip("root has nothing to gain")
     place = field.outside / "bin"
     place.mkdir()
     shutil.copy("/usr/bin/id", place)
     os.chown(place / "id", 0, 0)
     (place / "id").chmod(0o4755)
-    assert field.control(f"{place}/id -u").stdout == "0\n"
+    assert field.control(f"{place}/id -u").stdout == "0\n"  # which root gains nothing by
     assert field.run(f"{place}/id -u", "--ro", place).stdout == "1000\n"
     assert field.run(f"{place}/id -u", "--rw", place).stdout == "1000\n"
 
 
 def test_the_set_id_programs_of_the_system_do_nothing(field: Range) -> None:
+    loose = field.control("su -c id" if field.uid == 0 else "unshare -Ur id")
+    assert "uid=0" in loose.stdout or "ermitted" in loose.stderr  # to users, on some machines
     result = field.run("for c in 'su -c id' 'mount -t tmpfs x /tmp' 'umount /proc' 'sudo -n id' "
                        "'newgrp root -c id' 'chroot / id' 'unshare -Ur id' 'pkexec id'; do "
                        "timeout 5 $c </dev/null && echo worked: $c; done 2>/dev/null; true")
@@ -495,7 +510,13 @@ for _ in range(3):
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(50)", "{mark}"],
                      start_new_session=True, stdout=subprocess.DEVNULL,
                      stderr=subprocess.DEVNULL)
-os.system("kill -{sig} $PPID; kill -{sig} 2; kill -{sig} %d" % os.getppid())
+def parent(pid):
+    with open(f"/proc/{{pid}}/stat") as stat:
+        return int(stat.read().rpartition(")")[2].split()[1])
+supervisor = os.getppid() # or a shell between
+if parent(supervisor) != 1:
+    supervisor = parent(supervisor)
+os.system("kill -{sig} $PPID; kill -{sig} %d; kill -{sig} %d" % (supervisor, os.getppid()))
 time.sleep(40)
 print("outlived")
 """)
@@ -508,6 +529,12 @@ print("outlived")
 def test_nothing_survives_the_end(field: Range, how: str) -> None:
     mark = f"{field.token}-{how.replace(' ', '-')}"
     sleeper = f"{PYTHON} -c 'import time; time.sleep(50)' {mark} </dev/null >/dev/null 2>&1"
+    loose = field.popen(["/bin/sh", "-c", f"setsid {sleeper} & sleep 0.2"])
+    assert loose.wait(timeout=30) == 0
+    survivors = running(mark)
+    for pid in survivors:
+        os.kill(pid, signal.SIGKILL)
+    assert survivors and gone(mark)
     result = field.run({
         "setsid": f"setsid {sleeper} & sleep 0.2",
         "double fork": f"( ( setsid {sleeper} & ) & ) ; sleep 0.2",
@@ -687,6 +714,9 @@ print(open("/proc/net/route").read().count("\\n"))
 
 
 def test_no_interface_or_route_is_made(field: Range) -> None:
+    loose = field.popen(["unshare", "-Urn", "sh", "-c", "ip link set lo up && echo worked"])
+    said = loose.communicate(timeout=30)
+    assert "worked" in said[0] or "ermitted" in said[1], said
     result = field.run("for c in 'link add d type dummy' 'link set lo down' 'addr add 10.9.8.7/8 "
                        "dev lo' 'route add default dev lo' 'netns add x' 'tuntap add mode tun'; do "
                        "ip $c && echo worked: $c; done; true")
@@ -696,10 +726,10 @@ def test_no_interface_or_route_is_made(field: Range) -> None:
 # ---- limits ----
 
 def test_a_fork_bomb_runs_into_the_limit(field: Range) -> None:
-    result = field.python("""
-import os, time
-count = 0
-while count < 3000:
+    script = """
+import os, signal, time
+count, most = 0, {most}
+while count < most:
     try:
         if os.fork() == 0:
             time.sleep(30)
@@ -708,7 +738,9 @@ while count < 3000:
     except OSError:
         break
 print(count)
-""", "--processes", "100")
+"""
+    assert field.control_python(script.format(most=650)).stdout == "650\n"
+    result = field.python(script.format(most=3000), "--processes", "100")
     assert 10 < int(result.stdout) < 600  # where root cannot be counted, 512 numbers in all
 
 
@@ -721,7 +753,7 @@ def test_memory_runs_into_the_limit(field: Range) -> None:
 
 @pytest.mark.parametrize("kind", ["shared", "memfd"])
 def test_shared_memory_runs_into_the_limit(field: Range, kind: str) -> None:
-    result = field.python(f"""
+    script = f"""
 import mmap, os
 fd = -1
 if {kind!r} == "memfd":
@@ -731,7 +763,9 @@ data = mmap.mmap(fd, 192 << 20)
 for at in range(0, len(data), 4096):
     data[at] = 1
 print("filled")
-""", "--memory", "128M")
+"""
+    assert field.control_python(script).stdout == "filled\n"
+    result = field.python(script, "--memory", "128M")
     if field.uid == 0:
         assert "filled" not in result.stdout
     else:  # it takes a control group, which a user does not have: docs/security.md says so
@@ -826,11 +860,19 @@ def test_links_in_the_workspace_are_not_followed_home(field: Range) -> None:
     assert (out / "fine.md").read_text() == "fine\n"
     for path in out.rglob("*"):
         assert not path.is_file() or field.token not in path.read_text()
+    naive = field.place / "naive"  # what copying without care brings home
+    shutil.copytree(field.workspace, naive, ignore=shutil.ignore_patterns("src"))
+    assert (naive / "secret.md").read_text() == field.token + "\n"
 
 
 def test_a_link_at_the_destination_is_not_written_through(field: Range) -> None:
     """What an earlier run left there must not lead a later one out."""
     out = field.place / "results"
+    decoy = field.place / "decoy"
+    decoy.write_text("here\n")
+    (field.place / "link").symlink_to(decoy)
+    shutil.copy(field.secret, field.place / "link")  # copying without care goes through
+    assert decoy.read_text() == field.token + "\n"
     out.mkdir()
     (out / "docs").symlink_to(field.outside)
     (out / "note.md").symlink_to(field.secret)
@@ -859,7 +901,7 @@ while time.monotonic() < end:
 
 
 def test_links_swapped_under_the_host_lead_nowhere(field: Range) -> None:
-    """CVE-2021-30465 and its kind: while the agent swaps a directory for a link to the host's, the
+    """CVE-2018-15664, CVE-2021-30465 and their kind: while the agent swaps a directory for a link to the host's, the
     host copies out of and into the same workspace."""
     out, seed = field.place / "results", field.place / "seed"
     (seed / "src").mkdir(parents=True)
@@ -944,6 +986,8 @@ def test_a_directory_shown_read_only_is_not_written(field: Range) -> None:
     after = field.secret.stat()
     assert (before.st_mode, before.st_mtime_ns, before.st_nlink) == (
             after.st_mode, after.st_mtime_ns, after.st_nlink)
+    field.run(script, "--rw", field.outside)  # what only that option opens
+    assert sorted(path.name for path in field.outside.iterdir()) != ["secret"]
 
 
 def test_a_shown_directory_does_not_show_its_neighbours(field: Range) -> None:

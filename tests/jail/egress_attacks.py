@@ -247,6 +247,17 @@ def test_a_process_without_descriptors_waits_and_does_not_spin():
         proxy.tunnel("127.0.0.1", server.port).close()
 
 
+def test_a_client_in_a_loop_is_slowed_down():
+    """However fast it is, each second is for five hundred; nobody is turned away."""
+    with Proxy("example.org") as proxy:
+        began = time.monotonic()
+        for _ in range(1100):
+            with proxy.connect() as sock:
+                sock.sendall(b"CONNECT a.example:1 HTTP/1.1\r\n\r\n")
+                assert sock.recv(13) == b"HTTP/1.1 403 "
+        assert time.monotonic() - began > 1.5
+
+
 def test_many_connections_hold_little_and_wait_for_each_other():
     with Server(echo) as server, Proxy(local(server), handshake_ms=2000) as proxy:
         held = [proxy.connect() for _ in range(400)]

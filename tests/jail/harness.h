@@ -59,9 +59,10 @@ static inline struct asked ask_at(struct fixture *f, const char *cwd, const char
                                        .envc = PF_COUNT(env),
                                        .search = true,
                                        .has_cwd_path = cwd != NULL,
+                                       .has_blob = true,
                                        .has_cwd = cwd_fd >= 0 };
     struct iovec iov = { &request, sizeof(request) };
-    int pair[2], out[2], count = PF_WIRE_OPTIONAL;
+    int pair[2], out[2], count = 2 + PF_WIRE_PIPES;
     char *at = blob;
 
     if (cwd)

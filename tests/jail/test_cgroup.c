@@ -113,6 +113,7 @@ static void be_in_session(const struct fixture *f)
 static void version_2_is_one_group_beside_our_own(void **state)
 {
     struct fixture *f = *state;
+    int entries[PF_CGROUP_MAX];
 
     be_in_session(f);
     pf_cgroup_make(&f->place, &f->limits, &f->cgroup);
@@ -125,8 +126,10 @@ static void version_2_is_one_group_beside_our_own(void **state)
     assert_file(f->cgroup.dirs[0], "pids.max", "7");
     assert_file(f->cgroup.dirs[0], "cpu.max", "150000 100000");
     put_file(f->cgroup.dirs[0], "cgroup.procs", "");
-    assert_int_equal(pf_cgroup_enter(&f->cgroup, 4321), 0);
-    assert_file(f->cgroup.dirs[0], "cgroup.procs", "4321");
+    assert_int_equal(pf_cgroup_entries(&f->cgroup, entries), 1);
+    assert_int_equal(write(entries[0], "0", 1), 1);
+    close(entries[0]);
+    assert_file(f->cgroup.dirs[0], "cgroup.procs", "0");
 }
 
 static void what_has_no_limit_is_not_written(void **state)
@@ -208,13 +211,14 @@ static void groups_of_dead_owners_are_removed(void **state)
     assert_int_equal(count_groups(f, "user"), 2);
 }
 
-static void a_process_that_cannot_enter_is_an_error(void **state)
+static void a_group_that_cannot_be_entered_is_an_error(void **state)
 {
     struct fixture *f = *state;
+    int entries[PF_CGROUP_MAX];
 
     be_in_session(f);
     pf_cgroup_make(&f->place, &f->limits, &f->cgroup);
-    assert_int_equal(pf_cgroup_enter(&f->cgroup, 4321), -ENOENT);
+    assert_int_equal(pf_cgroup_entries(&f->cgroup, entries), -ENOENT);
 }
 
 static void what_the_kernel_counts_is_read(void **state)
@@ -317,7 +321,7 @@ int main(void)
         IN_DIR(a_controller_that_is_not_there_limits_nothing),
         IN_DIR(a_group_that_takes_no_limit_is_removed),
         IN_DIR(groups_of_dead_owners_are_removed),
-        IN_DIR(a_process_that_cannot_enter_is_an_error),
+        IN_DIR(a_group_that_cannot_be_entered_is_an_error),
         IN_DIR(what_the_kernel_counts_is_read),
         cmocka_unit_test(defaults_leave_memory_to_processes),
         cmocka_unit_test(without_groups_processes_are_held_by_other_means),

@@ -88,7 +88,9 @@ static void each_step_that_is_refused_is_named(void **state)
         { SYS_umount2, EBUSY, 0, PINFOLD_EOS, "let go of the host's root" },
         { SYS_chdir, EACCES, 0, PINFOLD_ENOTSUP, "enter /workspace" },
         { SYS_sethostname, EPERM, 0, PINFOLD_ENOTSUP, "name the sandbox" },
+        { SYS_unshare, ENOSPC, 0, PINFOLD_ENOTSUP, "make a network namespace" },
         { SYS_ioctl, EPERM, 0, PINFOLD_ENOTSUP, "bring up the loopback" },
+        { SYS_setns, EPERM, 0, PINFOLD_ENOTSUP, "enter the network namespace" },
         { SYS_landlock_restrict_self, E2BIG, 0, PINFOLD_EOS, "enforce the Landlock rules" },
         { SYS_seccomp, EINVAL, 0, PINFOLD_ENOTSUP, "install the seccomp filter" },
     };

@@ -5,8 +5,10 @@
  * error or the true result, and the fixture finds no process, zombie or descriptor left.
  */
 #include "harness.h"
+#include "proc/terminal.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
@@ -45,6 +47,10 @@ enum victim {
     FCHDIR,
     SPLICE,
     PWRITE,
+    EPOLL_CREATE, /* from here on of terminals alone */
+    EPOLL_CTL,
+    IOCTL,
+    RECVMSG,
     VICTIMS,
 };
 
@@ -52,18 +58,20 @@ static const struct {
     const char *name;
     int sys_errno;
 } faults[VICTIMS] = {
-    [MALLOC] = { "malloc", ENOMEM },   [CALLOC] = { "calloc", ENOMEM },
-    [REALLOC] = { "realloc", ENOMEM }, [STRDUP] = { "strdup", ENOMEM },
-    [PIPE2] = { "pipe2", EMFILE },     [SOCKETPAIR] = { "socketpair", EMFILE },
-    [FCNTL] = { "fcntl", EMFILE },     [MEMFD_CREATE] = { "memfd_create", EMFILE },
-    [WRITE] = { "write", ENOSPC },     [READ] = { "read", EIO },
-    [POLL] = { "poll", ENOMEM },       [OPEN] = { "open", EMFILE },
-    [SEND] = { "send", ENOBUFS },      [SENDMSG] = { "sendmsg", ETOOMANYREFS },
-    [RECV] = { "recv", ENOMEM },       [SYSCALL] = { "syscall", EAGAIN },
-    [CLONE] = { "clone", EAGAIN },     [SIGNALFD] = { "signalfd", EMFILE },
-    [PRCTL] = { "prctl", EPERM },      [DUP2] = { "dup2", EMFILE },
-    [FCHDIR] = { "fchdir", EACCES },   [SPLICE] = { "splice", ENOMEM },
-    [PWRITE] = { "pwrite", ENOSPC },
+    [MALLOC] = { "malloc", ENOMEM },       [CALLOC] = { "calloc", ENOMEM },
+    [REALLOC] = { "realloc", ENOMEM },     [STRDUP] = { "strdup", ENOMEM },
+    [PIPE2] = { "pipe2", EMFILE },         [SOCKETPAIR] = { "socketpair", EMFILE },
+    [FCNTL] = { "fcntl", EMFILE },         [MEMFD_CREATE] = { "memfd_create", EMFILE },
+    [WRITE] = { "write", ENOSPC },         [READ] = { "read", EIO },
+    [POLL] = { "poll", ENOMEM },           [OPEN] = { "open", EMFILE },
+    [SEND] = { "send", ENOBUFS },          [SENDMSG] = { "sendmsg", ETOOMANYREFS },
+    [RECV] = { "recv", ENOMEM },           [SYSCALL] = { "syscall", EAGAIN },
+    [CLONE] = { "clone", EAGAIN },         [SIGNALFD] = { "signalfd", EMFILE },
+    [PRCTL] = { "prctl", EPERM },          [DUP2] = { "dup2", EMFILE },
+    [FCHDIR] = { "fchdir", EACCES },       [SPLICE] = { "splice", ENOMEM },
+    [PWRITE] = { "pwrite", ENOSPC },       [EPOLL_CREATE] = { "epoll_create1", EMFILE },
+    [EPOLL_CTL] = { "epoll_ctl", ENOSPC }, [IOCTL] = { "ioctl", EPERM },
+    [RECVMSG] = { "recvmsg", ENOBUFS },
 };
 
 static bool fails(enum victim victim)
@@ -114,6 +122,13 @@ WRAP(ssize_t, splice, SPLICE, -1,
      (in, in_at, out, out_at, len, flags))
 WRAP(ssize_t, pwrite64, PWRITE, -1, (int fd, const void *data, size_t len, off_t at),
      (fd, data, len, at))
+
+WRAP(int, epoll_create1, EPOLL_CREATE, -1, (int flags), (flags))
+WRAP(int, epoll_ctl, EPOLL_CTL, -1, (int epoll, int op, int fd, struct epoll_event *event),
+     (epoll, op, fd, event))
+WRAP(int, ioctl, IOCTL, -1, (int fd, unsigned long request, long arg), (fd, request, arg))
+WRAP(ssize_t, recvmsg, RECVMSG, -1, (int fd, struct msghdr *message, int flags),
+     (fd, message, flags))
 
 static void assert_truth(struct fixture *f, const char *name, int nth, int r, const char *expected)
 {
@@ -203,6 +218,61 @@ static void every_failure_of_a_long_command_is_survived(void **state)
     fail_each(*state, command, "hi\n");
 }
 
+/* Run a command on a terminal to its end. Returns 0 or an error; what it printed goes to text. */
+static int run_on_terminal(struct fixture *f, const char *command, char *text, size_t size)
+{
+    struct pinfold_terminal_exit end = { .exit_code = -1 };
+    struct pf_terminal *terminal = NULL;
+    size_t used = 0;
+    ssize_t len = 0;
+    int r;
+
+    memset(&f->err, 0, sizeof(f->err));
+    f->request.command = command;
+    f->request.command_len = strlen(command);
+    r = pf_terminal_open(f->launcher, &f->request, 24, 80, &terminal, &f->err);
+    if (r < 0)
+        return r;
+    do {
+        used += (size_t)len;
+        len = pf_terminal_read(terminal, text + used, size - 1 - used, 60 * PF_NS_PER_SEC, NULL,
+                               &f->err);
+    } while (len > 0);
+    text[used] = '\0';
+    r = len < 0 ? (int)len : pf_terminal_wait(terminal, 60 * PF_NS_PER_SEC, &end, NULL, &f->err);
+    pf_terminal_close(terminal);
+    if (r == 0)
+        assert_int_equal(end.exit_code, 0);
+    return r;
+}
+
+static void every_failure_of_a_terminal_is_survived(void **state)
+{
+    struct fixture *f = *state;
+    char text[1000];
+    int fired = 0;
+
+    for (int victim = 0; victim < VICTIMS; victim++)
+        /* A read that fails with EIO is how a terminal ends. */
+        for (int nth = 1; victim != READ && nth < 200; nth++) {
+            plan->sys_errno = faults[victim].sys_errno;
+            atomic_store(&plan->fired, 0);
+            atomic_store(&plan->countdown, nth);
+            atomic_store(&plan->victim, victim);
+            int r = run_on_terminal(f, "echo hi", text, sizeof(text));
+            atomic_store(&plan->victim, -1);
+            if (r < 0 ? f->err.code != -r || !f->err.msg[0] : strcmp(text, "hi\r\n") != 0)
+                fail_msg("%s number %d: %d, %s, output %s", faults[victim].name, nth, r, f->err.msg,
+                         text);
+            if (!atomic_load(&plan->fired))
+                break;
+            fired++;
+        }
+    assert_true(fired > 10);
+    assert_int_equal(run_on_terminal(f, "echo hi", text, sizeof(text)), 0);
+    assert_run(f, "echo hi", 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +281,7 @@ int main(void)
         IN_BOTH_MODES(every_failure_of_a_large_output_is_survived),
         IN_BOTH_MODES(every_failure_of_a_spool_is_survived),
         IN_BOTH_MODES(every_failure_of_a_long_command_is_survived),
+        IN_BOTH_MODES(every_failure_of_a_terminal_is_survived),
     };
 
     plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

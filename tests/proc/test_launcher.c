@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 static void a_small_process_forks_by_itself(void **state)
@@ -217,6 +218,72 @@ static void a_hundred_commands_leave_no_descriptor_and_no_zombie(void **state)
     assert_int_equal(pf_launcher_count(f->launcher), 0);
 }
 
+/* Whether a process has a descriptor of a directory. */
+static bool holds(pid_t pid, const char *directory)
+{
+    char path[64], target[PATH_MAX];
+    bool found = false;
+    DIR *fds;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    fds = opendir(path);
+    for (struct dirent *entry; fds && !found && (entry = readdir(fds));) {
+        ssize_t len = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1);
+        target[len < 0 ? 0 : len] = '\0';
+        found = strcmp(target, directory) == 0;
+    }
+    if (fds)
+        closedir(fds);
+    return found;
+}
+
+/* Returns 0, or which expectation was not met. */
+static int stay_twice(const struct fixture *f)
+{
+    struct pf_run_request request = f->request;
+    struct pinfold_execute_result result;
+    struct pf_launcher *launcher = NULL;
+    pid_t first[4], second[4];
+
+    request.command = "exit 0";
+    request.command_len = strlen(request.command);
+    if (pf_launcher_new(&launcher, NULL) < 0)
+        return 1;
+    pf_launcher_force(launcher, PF_LAUNCH_DIRECT, NULL);
+    pf_launcher_let_stay(launcher);
+    if (pf_run(launcher, &request, &result, NULL) < 0 || pf_children(first, 4, false) != 1)
+        return 2;
+    if (!holds(first[0], f->dir))
+        return 3;
+    pinfold_execute_result_done(&result);
+    if (pf_run(launcher, &request, &result, NULL) < 0 || pf_children(second, 4, false) != 1)
+        return 4;
+    pinfold_execute_result_done(&result);
+    pf_launcher_free(launcher);
+    if (pf_children(first, 4, false) != 1 || first[0] != second[0])
+        return 5;
+    return holds(second[0], f->dir) ? 0 : 6;
+}
+
+static void the_last_supervisor_stays_with_its_directory_until_the_process_ends(void **state)
+{
+    struct fixture *f = *state;
+    int status = -1, orphan = -1;
+    pid_t pid;
+
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    pid = fork();
+    if (pid == 0)
+        _exit(stay_twice(f));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    /* It is ours now, and ends without being told. */
+    assert_true(waitpid(-1, &orphan, __WALL) > 0);
+    assert_int_equal(orphan, 0);
+    assert_int_equal(waitpid(-1, NULL, __WALL), -1);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
+}
+
 static void freeing_no_launcher_is_fine(void **state)
 {
     int before = count_descriptors();
@@ -240,6 +307,8 @@ int main(void)
         IN_BOTH_MODES(commands_of_64_threads_do_not_mix),
         IN_BOTH_MODES(stopping_ends_calls_under_way_with_137),
         IN_BOTH_MODES(a_hundred_commands_leave_no_descriptor_and_no_zombie),
+        IN_MODE(the_last_supervisor_stays_with_its_directory_until_the_process_ends, "direct",
+                PF_LAUNCH_DIRECT),
         cmocka_unit_test(freeing_no_launcher_is_fine),
         /* Last: the peak of this process is large for good. */
         IN_MODE(a_process_with_1_GiB_pays_nothing_for_it, "auto", PF_LAUNCH_AUTO),

@@ -33,6 +33,7 @@ static void record(void *ctx, const struct pinfold_audit_event *event)
         COPY(e->error, event->error);
         COPY(e->agent_id, event->agent_id);
         COPY(e->mode, event->mode);
+        COPY(e->view, event->view);
         COPY(e->sha256, event->command_sha256);
         COPY(e->inferred_op, event->inferred_op);
         COPY(e->owner_id, event->owner_id);

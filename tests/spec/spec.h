@@ -25,7 +25,7 @@
 
 /* One audit event, copied. Empty text stands for what does not apply. */
 struct spec_event {
-    char event[32], path[256], dest[256], cwd[256], error[64], agent_id[64], mode[16];
+    char event[32], path[256], dest[256], cwd[256], error[64], agent_id[64], mode[16], view[64];
     char sha256[72], inferred_op[64], owner_id[128], workspace_id[300], backend_type[64];
     int64_t command_len, duration_ns, files, bytes, errors;
     int exit_code, truncated, timed_out;

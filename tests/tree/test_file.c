@@ -343,6 +343,33 @@ static void *read_on(void *arg)
     return NULL;
 }
 
+/* Not even a temporary one, where the file system can do that: so nothing is left of a process that
+ * is killed meanwhile. */
+static void a_file_has_no_name_before_it_is_whole(void **state)
+{
+    const struct tmp *tmp = *state;
+    struct pf_temp temp = PF_TEMP_INIT;
+    bool unnamed;
+
+    for (int replaces = 0; replaces < 2; replaces++) {
+        assert_int_equal(pf_temp_open(&temp, tmp->fd, 0644), 0);
+        unnamed = temp.name[0] == '\0';
+        if (unnamed)
+            check_no_temp(tmp->fd);
+        assert_int_equal(write(temp.fd, replaces ? "new" : "old", 3), 3);
+        if (replaces)
+            assert_int_equal(pf_temp_place(&temp, "file", true), -EEXIST);
+        if (!replaces || unnamed) /* with a name it has been closed for placing it */
+            assert_int_equal(pf_temp_place(&temp, "file", false), 0);
+        pf_temp_done(&temp);
+        check_file(tmp->fd, "file", replaces && unnamed ? "new" : "old");
+        check_no_temp(tmp->fd);
+    }
+    assert_int_equal(pf_temp_open(&temp, tmp->fd, 0644), 0);
+    pf_temp_done(&temp);
+    check_no_temp(tmp->fd);
+}
+
 static void readers_never_see_half_a_file(void **state)
 {
     struct tmp *tmp = *state;
@@ -443,6 +470,7 @@ int main(void)
         TEST(moving_follows_the_rules_of_move_file),
         TEST(a_listing_is_sorted_and_says_what_is_what),
         TEST(a_fired_token_stops_everything),
+        TEST(a_file_has_no_name_before_it_is_whole),
         TEST(readers_never_see_half_a_file),
         TEST(roots_are_opened_made_and_compared),
         TEST(host_paths_are_expanded),

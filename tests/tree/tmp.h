@@ -20,6 +20,7 @@
 
 #include "descriptors.h"
 #include "tree/file.h"
+#include "tree/remove.h"
 
 struct tmp {
     char path[64];

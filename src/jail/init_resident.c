@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The resident supervisor of a jail. Forking a supervisor for each command, and its end, would cost
+ * as much as half of what a small command does; so there is one that stays. Whenever it is free it
+ * says so to the owner, who may then send it one request: a lease. What comes while it is busy goes
+ * to the first process, which forks a supervisor for it.
+ */
+#include "jail/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proc/serve.h"
+
+/* Where it keeps what it has; what is above is the command's. Below, where the leader's stdio and
+ * script go, is /dev/null, so that nothing else gets there. */
+enum {
+    SOCKET = PF_SCRIPT_FD + 1,
+    RETIRE,
+    HAND_OVER,
+    NOTHING,
+    FIRST_FREE,
+};
+
+/* Its processor time counts against a limit that is meant for commands. */
+#define COMMANDS_MAX 1000
+
+static bool settle(int retire, int hand_over)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int from[] = {
+        [SOCKET] = PF_INIT_RESIDENT, [RETIRE] = retire, [HAND_OVER] = hand_over, [NOTHING] = null
+    };
+
+    pf_default_signals();
+    if (null < 0 || !pf_super_settle())
+        return false;
+    for (int i = SOCKET; i < FIRST_FREE; i++) {
+        from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FIRST_FREE);
+        if (from[i] < 0)
+            return false;
+    }
+    for (int i = SOCKET; i < FIRST_FREE; i++)
+        if (dup3(from[i], i, O_CLOEXEC) < 0)
+            return false;
+    for (int i = 0; i <= PF_SCRIPT_FD; i++)
+        if (dup3(NOTHING, i, O_CLOEXEC) < 0)
+            return false;
+    prctl(PR_SET_NAME, "pinfold-super", 0, 0, 0);
+    return true;
+}
+
+bool init_lease(int socket, uint32_t life)
+{
+    return send(socket, &life, sizeof(life), MSG_NOSIGNAL) == (ssize_t)sizeof(life);
+}
+
+/* The next request that is ours. */
+static void receive(uint32_t life, struct pf_wire_request *request, int *fds)
+{
+    int count;
+
+    do {
+        count = pf_serve_receive(SOCKET, request, fds);
+        if (count < 0)
+            _exit(0);
+        if (count > 0 && request->lease == life)
+            return;
+        /* Meant for one that was killed before it could take it; our own lease is still out. */
+        if (count > 0 && pf_wire_send(HAND_OVER, request, fds, (size_t)count) < 0)
+            pf_super_fail(fds[PF_WIRE_CONTROL], EAGAIN, PF_STAGE_FORK);
+        close_range(FIRST_FREE, ~0U, 0);
+    } while (true);
+}
+
+void init_reside(uint32_t life, int retire, int hand_over)
+{
+    static struct pf_wire_request request;
+    const struct pf_resident resident = { .null = NOTHING, .retire = RETIRE };
+    int fds[PF_WIRE_MAX];
+
+    if (!settle(retire, hand_over))
+        _exit(1);
+    for (int i = 0; i < COMMANDS_MAX; i++) {
+        close_range(FIRST_FREE, ~0U, 0);
+        if (!(life == PF_FIRST_LIFE && i == 0) && !init_lease(SOCKET, life))
+            _exit(0);
+        receive(life, &request, fds);
+        if (!init_refuses(&request, fds))
+            pf_serve(&request, fds, &resident);
+        /* Its environment may have held secrets. */
+        explicit_bzero(request.text, sizeof(request.text));
+    }
+    _exit(0);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which process supervises a command in a sandbox: one that stays, whenever that is free. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <pinfold/pinfold.h>
+
+#include "tempdir.h"
+
+#define TRIES 200
+
+struct fixture {
+    char dir[128];
+    struct pinfold_backend *backend;
+    const struct pinfold_backend_ops *ops;
+    void *state;
+    struct pinfold_error err;
+};
+
+static int set_up(void **state)
+{
+    struct pinfold_isolated_options options = PINFOLD_ISOLATED_OPTIONS_INIT;
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    assert_non_null(test_tempdir("pinfold-resident", f->dir, sizeof(f->dir)));
+    options.workspace_root = f->dir;
+    options.limits.processes = PINFOLD_UNLIMITED; /* so that no process number comes twice */
+    assert_int_equal(pinfold_isolated_backend_new(&options, &f->backend, &f->err), 0);
+    f->ops = pinfold_backend_get_ops(f->backend);
+    f->state = pinfold_backend_get_state(f->backend);
+    if (f->ops->create(f->state, NULL, &f->err) < 0)
+        fail_msg("%s", f->err.msg);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    char command[256];
+
+    assert_int_equal(f->ops->close(f->state, &f->err), 0);
+    pinfold_backend_unref(f->backend);
+    snprintf(command, sizeof(command), "rm -rf '%s'", f->dir);
+    assert_int_equal(system(command), 0);
+    free(f);
+    return 0;
+}
+
+/* Returns the number that the command prints, or a negative code. */
+static long run(struct fixture *f, const char *command)
+{
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+    struct pinfold_execute_result result;
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    long number;
+    int r;
+
+    options.command = command;
+    r = f->ops->execute(f->state, &options, &result, NULL, &err);
+    if (r < 0)
+        return r;
+    number = strtol(result.output, NULL, 10);
+    pinfold_execute_result_done(&result);
+    return number;
+}
+
+/* The supervisor says that it is free just after the owner has the result: who asks at once may
+ * come too early, and gets another one. */
+static long find_resident(struct fixture *f)
+{
+    long one = run(f, "echo $PPID"), next;
+
+    for (int i = 0; i < TRIES; i++) {
+        assert_true(one > 1);
+        next = run(f, "echo $PPID");
+        if (next == one)
+            return one;
+        one = next;
+        usleep(1000);
+    }
+    fail_msg("no two commands had the same supervisor");
+    return 0;
+}
+
+static void commands_in_turn_have_one_supervisor(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_true(find_resident(f) > 1);
+}
+
+static void a_thousand_commands_wear_a_supervisor_out(void **state)
+{
+    struct fixture *f = *state;
+    long first = find_resident(f);
+
+    /* Two or more commands each; those that came too early for it do not count. */
+    for (int i = 0; find_resident(f) == first; i++)
+        assert_true(i < 5000);
+}
+
+static void *run_beside(void *arg)
+{
+    struct fixture *f = arg;
+
+    return (void *)run(f, "touch began; while [ ! -e stop ]; do sleep 0.02; done; echo $PPID");
+}
+
+static void wait_for_file(const struct fixture *f, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+    while (access(path, F_OK) < 0)
+        usleep(1000);
+}
+
+static void a_command_beside_another_has_one_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+    void *beside;
+    long own;
+
+    assert_int_equal(pthread_create(&thread, NULL, run_beside, f), 0);
+    wait_for_file(f, "began");
+    own = run(f, "touch stop; echo $PPID");
+    assert_int_equal(pthread_join(thread, &beside), 0);
+    assert_true(own > 1 && (long)beside > 1 && own != (long)beside);
+}
+
+static void what_is_left_behind_keeps_its_supervisor(void **state)
+{
+    struct fixture *f = *state;
+    long kept = run(f, "sleep 100 >/dev/null 2>&1 & echo $PPID");
+
+    assert_true(kept > 1);
+    assert_true(find_resident(f) != kept);
+    assert_int_equal(run(f, "pgrep -c -x sleep"), 1);
+}
+
+static void a_supervisor_that_is_killed_at_work_is_replaced(void **state)
+{
+    struct fixture *f = *state;
+    long killed = find_resident(f), r = 0;
+    char command[128];
+
+    snprintf(command, sizeof(command), "[ $PPID != %ld ] || { kill -9 $PPID; sleep 50; }", killed);
+    for (int i = 0; r == 0 && i < TRIES; i++)
+        r = run(f, command);
+    assert_int_equal(r, -PINFOLD_EBACKEND);
+    assert_true(find_resident(f) != killed);
+}
+
+/* And a lease of the dead one is not taken for that of its successor. */
+static void a_supervisor_that_is_killed_idle_is_replaced(void **state)
+{
+    struct fixture *f = *state;
+    char command[512];
+    long killed;
+
+    /* It may take a request along while it dies: that one was killed at work. */
+    assert_int_equal(run(f, "{ while [ ! -e victim ]; do sleep 0.02; done; read pid <victim; "
+                            "kill -9 $pid; while [ -e /proc/$pid ]; do sleep 0.02; done; "
+                            "touch done; } >/dev/null 2>&1 &"),
+                     0);
+    killed = find_resident(f);
+    snprintf(command, sizeof(command), "echo %ld >'%s/new' && mv '%s/new' '%s/victim'", killed,
+             f->dir, f->dir, f->dir);
+    assert_int_equal(system(command), 0);
+    wait_for_file(f, "done");
+    assert_true(find_resident(f) != killed);
+}
+
+static void a_long_command_line_and_environment_arrive_whole(void **state)
+{
+    struct fixture *f = *state;
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+    struct pinfold_execute_result result;
+
+    for (size_t len = 7000; len < 9000; len += 50) {
+        char *entry = malloc(len + 3);
+        assert_non_null(entry);
+        memset(entry, 'x', len + 2);
+        memcpy(entry, "V=", 2);
+        entry[len + 2] = '\0';
+        options.command = "echo ${#V}";
+        options.env = (const char *const[]){ entry, NULL };
+        assert_int_equal(f->ops->execute(f->state, &options, &result, NULL, &f->err), 0);
+        assert_int_equal(strtoul(result.output, NULL, 10), len);
+        pinfold_execute_result_done(&result);
+        free(entry);
+    }
+}
+
+#define IN_SANDBOX(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_SANDBOX(commands_in_turn_have_one_supervisor),
+        IN_SANDBOX(a_thousand_commands_wear_a_supervisor_out),
+        IN_SANDBOX(a_command_beside_another_has_one_of_its_own),
+        IN_SANDBOX(what_is_left_behind_keeps_its_supervisor),
+        IN_SANDBOX(a_supervisor_that_is_killed_at_work_is_replaced),
+        IN_SANDBOX(a_supervisor_that_is_killed_idle_is_replaced),
+        IN_SANDBOX(a_long_command_line_and_environment_arrive_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The unit tests of a build as an ordinary user, for when root runs the tests."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import report
+from report import Case
+
+# What sandboxes are made of, and all rows on every backend.
+SUITES = {"jail", "backend", "spec", "conformance"}
+# Nobody's: higher than the users of a machine, and than those that tests make up for themselves.
+UID = 1_100_000_000
+NOT_COPIED = ("*.p", "*.a", "meson-*", "*ninja*", "*.json", "bench", "fuzz", "musl-include")
+
+
+def run_one(test: dict, place: Path, build: Path, tmp: Path, env: dict[str, str]) -> list[Case]:
+    """One test program, from the copy of the build."""
+    moved = {name: value.replace(str(build), str(place)) for name, value in test["env"].items()}
+    program = place / Path(test["cmd"][0]).relative_to(build)
+    uid = UID + os.getpid()
+    try:
+        done = subprocess.run([program], cwd=tmp, env={**env, **moved}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", user=uid,
+                              group=uid, extra_groups=[], timeout=600, check=False)
+        result = {"stdout": done.stdout, "stderr": done.stderr, "returncode": done.returncode,
+                  "result": "ERROR" if done.returncode else "OK"}
+    except subprocess.TimeoutExpired:
+        result = {"result": "TIMEOUT"}
+    return report.from_tap("unit, ordinary user", test["name"], result)
+
+
+def run(build: Path, tmp: Path, env: dict[str, str]) -> list[Case]:
+    """All of them. The checkout may lie where only its owner gets to: so it is a copy."""
+    listing = subprocess.run(["meson", "introspect", "--tests", str(build)], capture_output=True,
+                             text=True, check=True)
+    tests = [test for test in json.loads(listing.stdout) if test["protocol"] == "tap"
+             and test["suite"][0].split(":")[-1] in SUITES]
+    place, own = tmp / "build", tmp / "tmp"
+    cases = []
+    try:
+        shutil.copytree(build, place, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+        own.mkdir()
+        os.chown(own, UID + os.getpid(), UID + os.getpid())
+        for test in tests:
+            cases += run_one(test, place, build, own, {**env, "TMPDIR": str(own)})
+        left = [str(path) for path in own.iterdir()]
+        cases.append(Case("unit, ordinary user", "its TMPDIR is empty",
+                          "failed" if left else "passed", "\n".join(left)))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(own, ignore_errors=True)
+    return cases
