@@ -176,11 +176,11 @@ def test_git_commits_branches_and_rebases(steps) -> None:
 
 
 def test_git_commits_without_being_told_who_it_is(steps) -> None:
-    """An agent that forgets to say who it is gets git's own advice, and can set it for good."""
-    said = steps("git init -q .; echo 1 > a; git add a; ! git commit -qm one",
+    """An agent that forgets to say who it is commits as one, and can set it for good."""
+    said = steps("git init -q .; echo 1 > a; git add a; git commit -qm one; git log --format=%an",
                  "git config --global user.email a@example.org; git config --global user.name a",
-                 "git commit -qm one; git log --format=%an")
-    assert said.endswith("a\n")
+                 "echo 2 > a; git commit -qam two; git log --format=%an")
+    assert said.startswith("agent\n") and said.endswith("a\nagent\n")
 
 
 # ---- servers ----
