@@ -2,7 +2,8 @@
 /*
  * The network of a jail. To make the namespace takes the kernel as long as half of the rest, so a
  * process beside the first one does it, which shares its descriptors: it leaves there a socket of
- * the new namespace, through which the first process finds it.
+ * the new namespace, through which the first process finds it. It shares the memory too, which
+ * copying would cost more than all else here, and errno with it: so it only notes what fails.
  */
 #include "jail/init.h"
 
@@ -16,8 +17,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Far from what the first process opens meanwhile. */
@@ -26,12 +25,12 @@ enum {
     PROXY,
 };
 
-static pid_t helper;
+static struct init_helper helper;
 
 static void place(int fd, int number)
 {
     if (fd < 0 || dup3(fd, number, O_CLOEXEC) < 0)
-        init_fail("make a socket", "of the sandbox");
+        init_helper_fail(&helper, "make a socket", "of the sandbox");
     close(fd);
 }
 
@@ -41,7 +40,7 @@ static void raise_loopback(void)
 
     place(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), INSIDE);
     if (ioctl(INSIDE, SIOCSIFFLAGS, &request) < 0)
-        init_fail("bring up the loopback", "of the sandbox");
+        init_helper_fail(&helper, "bring up the loopback", "of the sandbox");
 }
 
 static void listen_for_proxy(const struct pf_plan *plan)
@@ -53,36 +52,34 @@ static void listen_for_proxy(const struct pf_plan *plan)
     place(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), PROXY);
     if (bind(PROXY, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
         listen(PROXY, SOMAXCONN) < 0)
-        init_fail("listen for the proxy", "of the sandbox");
+        init_helper_fail(&helper, "listen for the proxy", "of the sandbox");
 }
 
-void init_network_begin(const struct pf_plan *plan)
+static int make_network(void *arg)
 {
-    if (!plan->own_net)
-        return;
-    helper = (pid_t)syscall(SYS_clone, (unsigned long)CLONE_FILES, NULL, NULL, NULL, NULL);
-    if (helper < 0)
-        init_fail("fork a process", "for the network of the sandbox");
-    if (helper > 0)
-        return;
+    const struct pf_plan *plan = arg;
+
     if (unshare(CLONE_NEWNET) < 0)
-        init_fail("make a network namespace", "");
+        init_helper_fail(&helper, "make a network namespace", "");
     raise_loopback();
     if (plan->proxy_port)
         listen_for_proxy(plan);
     _exit(0);
 }
 
+void init_network_begin(const struct pf_plan *plan)
+{
+    if (plan->own_net)
+        init_helper_start(&helper, make_network, (void *)(uintptr_t)plan, CLONE_FILES);
+}
+
 int init_network_end(const struct pf_plan *plan)
 {
-    int status = 0, namespace;
+    int namespace;
 
     if (!plan->own_net)
         return -1;
-    while (waitpid(helper, &status, __WALL) < 0 && errno == EINTR) {
-    }
-    if (status != 0) /* it has said why */
-        _exit(1);
+    init_helper_end(&helper);
     namespace = ioctl(INSIDE, SIOCGSKNS);
     if (namespace < 0 || setns(namespace, CLONE_NEWNET) < 0)
         init_fail("enter the network namespace", "of the sandbox");
