@@ -56,10 +56,12 @@ int init_overlay(const struct pf_plan *plan);
 void init_give_root(void);
 /* Make the network of the jail, beside whatever is done between these two. The second enters it,
  * and returns the socket that listens for the proxy, or -1. */
-void init_network_begin(const struct pf_plan *plan);
+void init_network_begin(void);
 int init_network_end(const struct pf_plan *plan);
+/* The part of giving up that does not hinder building, done before there is a plan. */
+void init_empty_bounding_set(void);
 /* Give up everything: after this nothing can be set up any more. */
-void init_lock(const struct pf_plan *plan);
+void init_lock(const struct pf_plan *plan, const struct pf_init_groups *groups);
 void init_landlock(const struct pf_plan *plan);
 /* Answer a request that no jail may serve. Returns whether it is one. */
 bool init_refuses(const struct pf_wire_request *request, const int *fds);

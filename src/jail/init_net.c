@@ -19,71 +19,55 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Far from what the first process opens meanwhile. */
-enum {
-    INSIDE = 40, /* a socket of the new namespace */
-    PROXY,
-};
+/* A socket of the new namespace, far from what the first process opens meanwhile. */
+#define INSIDE 40
 
 static struct init_helper helper;
 
-static void place(int fd, int number)
-{
-    if (fd < 0 || dup3(fd, number, O_CLOEXEC) < 0)
-        init_helper_fail(&helper, "make a socket", "of the sandbox");
-    close(fd);
-}
-
-static void raise_loopback(void)
-{
-    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-
-    place(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), INSIDE);
-    if (ioctl(INSIDE, SIOCSIFFLAGS, &request) < 0)
-        init_helper_fail(&helper, "bring up the loopback", "of the sandbox");
-}
-
-static void listen_for_proxy(const struct pf_plan *plan)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)plan->proxy_port),
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-
-    place(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), PROXY);
-    if (bind(PROXY, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-        listen(PROXY, SOMAXCONN) < 0)
-        init_helper_fail(&helper, "listen for the proxy", "of the sandbox");
-}
-
 static int make_network(void *arg)
 {
-    const struct pf_plan *plan = arg;
+    struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+    int fd;
 
+    (void)arg;
     if (unshare(CLONE_NEWNET) < 0)
         init_helper_fail(&helper, "make a network namespace", "");
-    raise_loopback();
-    if (plan->proxy_port)
-        listen_for_proxy(plan);
+    fd = socket(AF_INET, SOCK_DGRAM, 0);
+    if (fd < 0 || dup3(fd, INSIDE, O_CLOEXEC) < 0)
+        init_helper_fail(&helper, "make a socket", "of the sandbox");
+    close(fd);
+    if (ioctl(INSIDE, SIOCSIFFLAGS, &request) < 0)
+        init_helper_fail(&helper, "bring up the loopback", "of the sandbox");
     _exit(0);
 }
 
-void init_network_begin(const struct pf_plan *plan)
+void init_network_begin(void)
 {
-    if (plan->own_net)
-        init_helper_start(&helper, make_network, (void *)(uintptr_t)plan, CLONE_FILES);
+    init_helper_start(&helper, make_network, NULL, CLONE_FILES);
+}
+
+static int listen_for_proxy(uint32_t port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+        listen(fd, SOMAXCONN) < 0)
+        init_fail("listen for the proxy", "of the sandbox");
+    return fd;
 }
 
 int init_network_end(const struct pf_plan *plan)
 {
     int namespace;
 
-    if (!plan->own_net)
-        return -1;
     init_helper_end(&helper);
     namespace = ioctl(INSIDE, SIOCGSKNS);
     if (namespace < 0 || setns(namespace, CLONE_NEWNET) < 0)
         init_fail("enter the network namespace", "of the sandbox");
     close(namespace);
     close(INSIDE);
-    return plan->proxy_port ? PROXY : -1;
+    return plan->proxy_port ? listen_for_proxy(plan->proxy_port) : -1;
 }
