@@ -207,6 +207,7 @@ int main(void)
     prctl(PR_SET_NAME, PF_INIT_NAME, 0, 0, 0);
     umask(0);
     signals = take_signals();
+    init_offer_memory();
     if (own_network)
         init_network_begin();
     init_empty_bounding_set();
