@@ -231,24 +231,14 @@ class Service:
     def invoke(self, call: Call, ran, hung_up) -> dict:
         """ran() is called when the tool begins; hung_up() says whether the client is gone."""
         session = self.find(call)
-        if not session.active:
-            raise not_active(session.id)
         arguments = call.body.get("arguments", {})
-        with session.lock:
-            if session.in_flight >= self.config["calls_per_session"]:
-                raise ServiceError("ServiceQuotaExceededException",
-                                   "Too many concurrent calls in one session")
-            session.in_flight += 1
-        try:
+        with session.call(self.config["calls_per_session"]):
             if hangs(arguments, call.tool, self.config):
                 while not hung_up() and session.active:
                     time.sleep(0.05)
                 raise not_active(session.id)
             ran()
             return run_tool(session, call.tool, arguments, self.config)
-        finally:
-            with session.lock:
-                session.in_flight -= 1
 
 
 def status(session: Session) -> str:

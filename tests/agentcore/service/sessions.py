@@ -11,8 +11,12 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Iterator
+
+from .errors import ServiceError, not_active
 
 HERE = Path(__file__).parent
 # What the live service has in its working directory.
@@ -140,6 +144,7 @@ class Session:
         self.active = True
         self.ended = threading.Event()
         self.lock = threading.Lock()
+        self.idle = threading.Condition(self.lock)
         self.python = threading.Lock()
         self.kernel: Kernel | None = None
         self.tasks: dict[str, Task] = {}
@@ -160,6 +165,25 @@ class Session:
             run = Run(self.place, words, command)
             self.runs.add(run)
             return run
+
+    @contextmanager
+    def call(self, most: int) -> Iterator[None]:
+        """Around each call: so many at once, and none after the end, which waits for all."""
+        with self.lock:
+            if self.active and self.in_flight >= most:
+                raise ServiceError("ServiceQuotaExceededException",
+                                   "Too many concurrent calls in one session")
+            admitted = self.active
+            self.in_flight += admitted
+        if not admitted:
+            self.ended.wait()
+            raise not_active(self.id)
+        try:
+            yield
+        finally:
+            with self.idle:
+                self.in_flight -= 1
+                self.idle.notify_all()
 
     def python_kernel(self) -> Kernel | None:
         with self.lock:
@@ -189,10 +213,13 @@ class Session:
         if kernel:
             kernel.run.let_go()
             kernel.run.process.wait()
-        with self.python:
-            self.drop_kernel()
-        shutil.rmtree(self.place, onerror=open_up)
-        self.ended.set()
+        with self.idle:
+            self.idle.wait_for(lambda: self.in_flight == 0)
+        self.drop_kernel()
+        try:
+            shutil.rmtree(self.place, onerror=open_up)
+        finally:
+            self.ended.set()
 
 
 def open_up(remove, path: str, _) -> None:
