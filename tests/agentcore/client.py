@@ -6,14 +6,18 @@ The reader of event streams is written from the format, apart from the fake's wr
 
 import http.client
 import json
+import os
 import subprocess
 import sys
+import time
 import zlib
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Callable
 from urllib.parse import urlsplit
 
+import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
@@ -23,6 +27,22 @@ KEY = "AKIAFAKEFAKEFAKEFAKE"
 SECRET = "fakeSecretKey/Example+0123456789ABCDEFGH"
 SESSION_HEADER = "x-amzn-code-interpreter-session-id"
 BASE = "/code-interpreters/aws.codeinterpreter.v1"
+
+
+# What was recorded of the service's own clients and replies; not part of a checkout.
+WIRE = Path(os.environ.get("PINFOLD_WIRE", FAKE.parents[3] / "shared/wire")) / "agentcore"
+NEEDS_WIRE = pytest.mark.skipif(not WIRE.is_dir(), reason="the recordings are not here")
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until, "it did not come to that"
+        time.sleep(0.02)
+
+
+def is_alive(pid: str) -> bool:
+    return Path("/proc", pid.strip()).exists()
 
 
 class Broken(Exception):

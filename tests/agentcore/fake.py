@@ -44,14 +44,15 @@ to spoil (1; null: all from now on), "when"?: "before" or "after" the tool ran},
                    wire_byte of the whole reply; then: "close", "reset", or "end": chunks that end
                    properly around a body that does not
     stall          the same, but the connection stays open, and silent
-    slow           delay: seconds before the reply; piece: bytes in one chunk; pause: seconds between
+    slow           delay: seconds before the reply; piece: bytes in one chunk; pause: seconds
+                   between them
     crc            of: "message" or "prelude"
     garbage        payload: instead of the JSON
     missing        members: left out, such as ["structuredContent.exitCode"]
     unknown_event  event (progress), message_type (event): a message before the result
     no_message_type, split_result (over two events), empty (no event at all)
-    oversize       the error "Response payload too large"; or bytes: so long a stdout; or announce: a
-                   frame that says so long a length of itself
+    oversize       the error "Response payload too large"; or bytes: so long a stdout; or announce:
+                   a frame that says so long a length of itself
     drop_header    header: not in the reply
     expire         the session ends before the request is looked at
 
@@ -82,8 +83,13 @@ from urllib.parse import parse_qs, urlsplit
 from service import faults
 from service.errors import ServiceError
 from service.operations import SESSION_HEADER, Call, Service, parse, route
-from service.signature import verify
-from service.web import BadRequest, Connection, Delivery, Reply, Request
+from service.web import BadRequest, Connection, Reply, Request
+
+try:
+    from service.signature import verify
+except ModuleNotFoundError as missing:
+    sys.exit(f"fake.py: {missing}; its signer is Debian's python3-botocore: tools/deps test, and "
+             "/usr/bin/python3")
 
 SECRET = "fakeSecretKey/Example+0123456789ABCDEFGH"
 CONFIG = {
@@ -278,7 +284,8 @@ def accept(fake: Fake, listener: socket.socket) -> None:
 
 
 def follow_leash() -> None:
-    while sys.stdin.buffer.read(4096):
+    # Not sys.stdin: its lock would be held when the interpreter ends.
+    while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each fault of the fake does what it says, to the request it was meant for, as often as it says."""
+"""Each fault does what it says, to the request it was meant for, as often as it says."""
 
 import http.client
 import json
