@@ -209,10 +209,13 @@ static void stay(const struct super *super)
 {
     struct pollfd fds[] = { { super->control, 0, 0 }, /* only the hang-up */
                             { super->owner, POLLIN, 0 } };
+    unsigned char order;
 
     while (super->control >= 0 && super->owner >= 0 && poll(fds, PF_COUNT(fds), -1) < 0 &&
            errno == EINTR) {
     }
+    if (super->spec->at_end && recv(super->control, &order, sizeof(order), MSG_DONTWAIT) == 1)
+        super->spec->at_end(super->spec->at_end_arg);
 }
 
 static bool tell_end(const struct super *super, enum pf_super_event event, unsigned left)

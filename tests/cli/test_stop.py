@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C, a closed stdout, a reader that does not read, SIGKILL: nothing stays behind."""
 
+import json
 import os
 import pty
 import random
@@ -238,3 +239,17 @@ def test_no_process_outlives_a_run_by_much(pinfold, tmp_path, where):
                    "tr '\\0' '\\n' </proc/$PPID/environ", env=env, cwd=tmp_path)
     assert f"MARK={mark}\n" in done.stdout  # the supervisor would be found
     wait_until(lambda: not supervisors_of(mark))
+
+
+@pytest.mark.parametrize("mode", ["copy", "overlay"])
+def test_a_command_that_kills_its_supervisor_does_not_lose_its_results(pinfold, project, mode, tmp_path):
+    done = pinfold("run", "--seed", project, "--seed-mode", mode, f"--sync={tmp_path / 'out'}",
+                   "echo made >out.md; kill -9 $PPID; sleep 60")
+    assert done.returncode == 125 and "its supervisor died" in done.stderr
+    assert (tmp_path / "out/out.md").read_text() == "made\n"
+    done = pinfold("run", "--json", "--seed", project, "--seed-mode", mode,
+                   f"--sync={tmp_path / 'out'}", "echo more >out.md; kill -9 -1")
+    assert done.returncode == 125
+    answer = json.loads(done.stdout)
+    assert answer["error"]["type"] == "RuntimeError" and answer["sync"]["files_synced"] == 1
+    assert (tmp_path / "out/out.md").read_text() == "more\n"
