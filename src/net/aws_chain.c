@@ -171,6 +171,7 @@ static int from_credential_source(struct pf_aws_ask *ask, const char *profile, c
 {
     int r;
 
+    ask->why[0] = '\0'; /* what was tried before is of no interest now */
     if (strcmp(source, "Environment") == 0)
         r = from_environment(ask, ret, err);
     else if (strcmp(source, "EcsContainer") == 0)
