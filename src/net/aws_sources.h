@@ -117,7 +117,7 @@ int pf_aws_endpoint(const struct pf_aws_ask *ask, const char *service, const cha
  * -PINFOLD_ENOMEM. */
 int pf_aws_home(const char *rest, struct pf_buf *ret, struct pinfold_error *err);
 
-/* ---- aws_send.c ---- */
+/* ---- aws_url.c ---- */
 
 /* The parts of an address; they point into it. */
 struct pf_aws_url {
@@ -127,6 +127,8 @@ struct pf_aws_url {
 };
 /* Returns 0, or -PINFOLD_EVALUE for what is no plain http address. */
 int pf_aws_url_parse(const char *url, struct pf_aws_url *ret);
+
+/* ---- aws_send.c ---- */
 
 /* A request, and how often it is tried. */
 struct pf_aws_call {
