@@ -52,10 +52,11 @@ static char *answer(void *ctx, const char *request)
 
 static void write_files(const char *name)
 {
-    static const char token[] = "{\"startUrl\":\"https://x.awsapps.com/start\",\"region\":\"us-west-2\","
-                        "\"accessToken\":\"ssoaccesstok\",\"expiresAt\":\"%s\","
-                        "\"clientId\":\"cid\",\"clientSecret\":\"csec\",\"refreshToken\":\"rt\","
-                        "\"registrationExpiresAt\":\"2061-01-01T00:00:00Z\"}";
+    static const char token[] =
+            "{\"startUrl\":\"https://x.awsapps.com/start\",\"region\":\"us-west-2\","
+            "\"accessToken\":\"ssoaccesstok\",\"expiresAt\":\"%s\","
+            "\"clientId\":\"cid\",\"clientSecret\":\"csec\",\"refreshToken\":\"rt\","
+            "\"registrationExpiresAt\":\"2061-01-01T00:00:00Z\"}";
     char text[1024], when[32];
 
     aws_file(fixture, "config",
