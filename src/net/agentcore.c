@@ -180,6 +180,7 @@ static int send_signed(struct operation *op, const struct headers *headers,
         .body_len = request->body.len,
         .once = request->runs,
         .deadline = op->call->deadline,
+        .also_cancel = op->call->also_cancel,
         .response_max = REPLY_MAX,
         .on_body = op->stream ? pf_agentcore_stream_take : NULL,
         .on_body_ctx = op->stream,
@@ -314,14 +315,20 @@ static int64_t delay_for(const struct operation *op, enum remedy remedy)
 static int wait_for(const struct operation *op, int64_t delay, struct pinfold_error *err)
 {
     int64_t until = pf_clock_deadline(delay);
-    struct pollfd fd = { .fd = pf_cancel_fd(op->call->cancel), .events = POLLIN };
+    struct pollfd fds[] = {
+        { .fd = pf_cancel_fd(op->call->cancel), .events = POLLIN },
+        { .fd = pf_cancel_fd(op->call->also_cancel), .events = POLLIN },
+    };
     int ms;
 
     if (until >= op->call->deadline)
         return 0;
-    while ((ms = pf_clock_poll_ms(until)) > 0 && poll(&fd, 1, ms) <= 0)
+    while ((ms = pf_clock_poll_ms(until)) > 0 && poll(fds, PF_COUNT(fds), ms) <= 0)
         ;
-    return pf_cancel_check(op->call->cancel, err) < 0 ? -PINFOLD_ECANCELLED : 1;
+    if (pf_cancel_check(op->call->cancel, err) < 0 ||
+        pf_cancel_check(op->call->also_cancel, err) < 0)
+        return -PINFOLD_ECANCELLED;
+    return 1;
 }
 
 /* ---- an operation ---- */

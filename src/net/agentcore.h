@@ -33,9 +33,9 @@ struct pf_agentcore_options {
 
 /* How one call is made. */
 struct pf_agentcore_call {
-    int64_t deadline; /* of all attempts together */
-    struct pinfold_cancel *cancel;
-    const char *trace_id, *trace_parent; /* may be NULL */
+    int64_t deadline;                            /* of all attempts together */
+    struct pinfold_cancel *cancel, *also_cancel; /* two tokens, each may be NULL */
+    const char *trace_id, *trace_parent;         /* may be NULL */
     bool *session_gone; /* may be NULL; set when the service says that there is no such session */
 };
 
