@@ -39,19 +39,24 @@ void pf_aws_provider_free(struct pf_aws_provider *provider); /* NULL is fine */
 /* Credentials that are good for some minutes more: those of before, or fresh ones. Of many threads
  * one refreshes, and the others wait for it, each until its own deadline and token; near the expiry
  * only, what is still good is given to them. Returns 0 and a copy, or -PINFOLD_EBACKEND (no source
- * had any: the message names each and why), -PINFOLD_EVALUE (a source is there and wrong, and hides
- * those after it), -PINFOLD_ETIMEOUT, -PINFOLD_ECANCELLED, -PINFOLD_EOS, -PINFOLD_ENOMEM. */
+ * had any: the message names each and why; or the one that should have refused or failed),
+ * -PINFOLD_EVALUE (a source is there and wrong, and hides those after it), -PINFOLD_ETIMEOUT,
+ * -PINFOLD_ECANCELLED, -PINFOLD_EOS, -PINFOLD_ENOMEM. */
 int pf_aws_provider_get(struct pf_aws_provider *provider, int64_t deadline,
                         struct pf_aws_credentials *ret, struct pinfold_cancel *cancel,
                         struct pinfold_error *err);
 
-/* The service refused them as expired: the next get asks again. */
-void pf_aws_provider_expire(struct pf_aws_provider *provider);
+/* The service refused these as expired: if nobody has fetched others meanwhile, the next get
+ * does. */
+void pf_aws_provider_expire(struct pf_aws_provider *provider,
+                            const struct pf_aws_credentials *refused);
 
 /* The region: given, AWS_REGION, AWS_DEFAULT_REGION, the profile's; checked to be fit for a host
  * name. Returns 0, -PINFOLD_EVALUE (none, or an odd one), -PINFOLD_EOS or -PINFOLD_ENOMEM. */
 int pf_aws_region(const struct pf_aws_options *options, char ret[static PF_AWS_REGION_MAX],
                   struct pinfold_error *err);
+/* "amazonaws.com", or what the hosts of that part of AWS end in. Static. */
+const char *pf_aws_dns_suffix(const char *region);
 
 void pf_aws_credentials_done(struct pf_aws_credentials *credentials); /* zeroes, frees */
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cancel.h"
 #include "base/cleanup.h"
@@ -213,11 +214,16 @@ static struct curl_slist *add_line(struct curl_slist *list, const char *line, bo
 static struct curl_slist *header_lines(const struct pf_http_request *request, bool *ok)
 {
     struct curl_slist *list = NULL;
+    bool typed = false;
 
     *ok = true;
+    for (size_t i = 0; i < request->header_count; i++)
+        typed = typed || strcasecmp(request->headers[i].name, "content-type") == 0;
     /* An empty value leaves out what libcurl would send by itself. */
     list = add_line(list, "Expect:", ok);
     list = add_line(list, "Accept:", ok);
+    if (!typed)
+        list = add_line(list, "Content-Type:", ok);
     for (size_t i = 0; i < request->header_count && *ok; i++) {
         _cleanup_free_ char *line = NULL;
         if (asprintf(&line, "%s: %s", request->headers[i].name, request->headers[i].value) < 0) {

@@ -177,6 +177,7 @@ int pf_capture_read(struct pf_capture *capture, struct pf_stream *stream, struct
     size_t size = capture->block ? LARGE_READ : SMALL_READ;
     bool wanted = is_wanted(capture, stream);
     ssize_t len;
+    int r;
 
     note_traffic(capture, stream);
     len = wanted ? read(stream->fd, buffer, size) : throw_away(capture, stream);
@@ -191,7 +192,10 @@ int pf_capture_read(struct pf_capture *capture, struct pf_stream *stream, struct
         return 0;
     }
     stream->raw_bytes += (size_t)len;
-    return wanted ? use(capture, stream, buffer, (size_t)len, err) : 0;
+    r = wanted ? use(capture, stream, buffer, (size_t)len, err) : 0;
+    if (capture->request->secret)
+        explicit_bzero(buffer, (size_t)len);
+    return r;
 }
 
 void pf_capture_end_text(struct pf_capture *capture)

@@ -50,6 +50,7 @@ struct pf_run_request {
     size_t output_limit;     /* bytes of decoded stdout and stderr together kept in the result */
     bool keep_tail;
     bool discard;
+    bool secret; /* with discard: what was read is wiped once on_output has had it */
     uint64_t spool_limit; /* 0: no spool */
     pinfold_output_fn on_output;
     void *on_output_ctx;
