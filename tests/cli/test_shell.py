@@ -45,7 +45,10 @@ class Box:
     def shell(self, *args: Any, **options: Any) -> Terminal:
         """A shell that has come up, with no line editor and no prompt in the way."""
         term = self.start("shell", *args, **options)
-        term.type("PS1= PS2=; set +o emacs; bind 'set enable-bracketed-paste off' 2>/dev/null\r")
+        term.type("PS1= PS2=; set +o emacs; bind 'set enable-bracketed-paste off' 2>/dev/null; "
+                  "echo UP=$((1 + 1))\r")
+        # What is typed while the editor has the terminal would keep its carriage returns.
+        term.expect("UP=2\r\n")
         term.run("stty -echo")
         assert term.run("echo $((40 + 2))").endswith("42\n")
         return term

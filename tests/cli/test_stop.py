@@ -234,7 +234,7 @@ def supervisors_of(mark: str) -> list[int]:
 def test_no_process_outlives_a_run_by_much(pinfold, tmp_path, where):
     mark = f"{tmp_path}-{where}"
     env = {**os.environ, "MARK": mark}
-    done = pinfold("run", "-q", *where, "--", "sh", "-c", "tr '\\0' '\\n' </proc/$PPID/environ",
-                   env=env, cwd=tmp_path)
+    done = pinfold("run", "-q", "--backend", "local", *where, "--", "sh", "-c",
+                   "tr '\\0' '\\n' </proc/$PPID/environ", env=env, cwd=tmp_path)
     assert f"MARK={mark}\n" in done.stdout  # the supervisor would be found
     wait_until(lambda: not supervisors_of(mark))
