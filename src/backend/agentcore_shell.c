@@ -131,14 +131,14 @@ static int write_wrapper(struct pf_buf *to, const char *mark, const char *run, s
 {
     return pf_buf_printf(
             to,
-            "m=%s; T=/tmp/pinfold-$m; c() { %s; }; b() { head -c %zu \"$1\" | base64; }; "
+            "m=%s; T=/tmp/pinfold-$m; c() { exec %s; }; b() { head -c %zu \"$1\" | base64; }; "
             "if mkdir -m 700 \"$T\" 2>/dev/null && : | base64 >/dev/null 2>&1; then "
-            "c </dev/null >\"$T/o\" 2>\"$T/e\"; r=$?; "
+            "(c) </dev/null >\"$T/o\" 2>\"$T/e\"; r=$?; "
             "o=$(wc -c <\"$T/o\"); e=$(wc -c <\"$T/e\"); "
             "printf '\\npf-%%s-r:%%d:%%d:%%d\\n' \"$m\" \"$r\" \"$o\" \"$e\"; b \"$T/o\"; "
             "printf '\\npf-%%s-e\\n' \"$m\"; b \"$T/e\"; printf '\\npf-%%s-x\\n' \"$m\"; "
             "if %s && [ \"$o\" -gt %zu -o \"$e\" -gt %zu ]; then :; else rm -rf \"$T\"; fi; "
-            "else printf '\\npf-%%s-m\\n' \"$m\"; c </dev/null; r=$?; "
+            "else printf '\\npf-%%s-m\\n' \"$m\"; (c) </dev/null; r=$?; "
             "printf '\\npf-%%s-n:%%d\\n' \"$m\" \"$r\"; fi; %s",
             mark, run, limit, keep ? "true" : "false", limit, limit, forget);
 }

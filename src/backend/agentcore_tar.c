@@ -67,9 +67,9 @@ static int put_header(struct packer *packer, struct header *header, char type, u
     header->type = type;
     memcpy(header->magic, "ustar  ", 8);
     snprintf(header->mode, sizeof(header->mode), "%07o", mode & 0777);
-    snprintf(header->uid, sizeof(header->uid), "%07o", 0);
-    snprintf(header->gid, sizeof(header->gid), "%07o", 0);
-    snprintf(header->mtime, sizeof(header->mtime), "%011o", 0);
+    snprintf(header->uid, sizeof(header->uid), "%07o", 0U);
+    snprintf(header->gid, sizeof(header->gid), "%07o", 0U);
+    snprintf(header->mtime, sizeof(header->mtime), "%011o", 0U);
     put_size(header, size);
     memset(header->sum, ' ', sizeof(header->sum));
     for (size_t i = 0; i < RECORD; i++)

@@ -43,6 +43,7 @@ struct operation {
     const struct pf_agentcore_call *call;
     struct pf_agentcore_stream *stream; /* of a tool; NULL: the reply is JSON */
     struct pf_http_response response;
+    struct pf_aws_credentials credentials; /* of the last attempt */
     char invocation[PF_UUID_MAX];
     unsigned attempt; /* from 1 */
     bool renewed, corrected;
@@ -138,11 +139,12 @@ static void add_header(struct headers *headers, const char *name, const char *va
 }
 
 /* Sign what is signed, and leave in headers what is sent; authorization keeps its value. */
-static int sign(struct operation *op, const struct pf_aws_credentials *credentials,
-                struct pf_sigv4_request *to_sign, const char *attempt, struct pf_buf *host,
-                struct pf_buf *authorization, struct headers *headers, struct pinfold_error *err)
+static int sign(struct operation *op, struct pf_sigv4_request *to_sign, const char *attempt,
+                struct pf_buf *host, struct pf_buf *authorization, struct headers *headers,
+                struct pinfold_error *err)
 {
     const struct pf_agentcore_request *request = op->request;
+    const struct pf_aws_credentials *credentials = &op->credentials;
     const struct pf_aws_keys keys = { credentials->access_key, credentials->secret_key,
                                       credentials->session_token };
     int r = host_of(op->client, host);
@@ -196,7 +198,6 @@ static int send_signed(struct operation *op, const struct headers *headers,
 
 static int attempt_once(struct operation *op, struct pinfold_error *err)
 {
-    PF_CLEANUP(pf_aws_credentials_done) struct pf_aws_credentials credentials = { 0 };
     PF_CLEANUP(pf_buf_done) struct pf_buf authorization = PF_BUF_INIT(16384);
     PF_CLEANUP(pf_buf_done) struct pf_buf host = PF_BUF_INIT(1024);
     const struct pf_agentcore_request *request = op->request;
@@ -209,7 +210,7 @@ static int attempt_once(struct operation *op, struct pinfold_error *err)
     };
     struct headers headers = { .count = 0 };
     char attempt[40];
-    int r = pf_aws_provider_get(op->client->provider, op->call->deadline, &credentials,
+    int r = pf_aws_provider_get(op->client->provider, op->call->deadline, &op->credentials,
                                 op->call->cancel, err);
 
     if (r < 0)
@@ -218,7 +219,7 @@ static int attempt_once(struct operation *op, struct pinfold_error *err)
     pf_sigv4_date((time_t)(time(NULL) + op->client->clock_offset), to_sign.date);
     pf_sha256_hex(request->body.data ? request->body.data : "", request->body.len,
                   to_sign.payload_hash);
-    r = sign(op, &credentials, &to_sign, attempt, &host, &authorization, &headers, err);
+    r = sign(op, &to_sign, attempt, &host, &authorization, &headers, err);
     return r < 0 ? r : send_signed(op, &headers, err);
 }
 
@@ -267,7 +268,7 @@ static enum remedy remedy_for(struct operation *op, const struct pf_agentcore_tr
         pf_agentcore_trouble_is(trouble, "ExpiredToken")) {
         if (op->renewed)
             return GIVE_UP;
-        pf_aws_provider_expire(op->client->provider);
+        pf_aws_provider_expire(op->client->provider, &op->credentials);
         op->renewed = true;
         return AT_ONCE;
     }
@@ -356,9 +357,16 @@ static int fail_with(const struct operation *op, const struct pf_agentcore_troub
     return -PINFOLD_EBACKEND;
 }
 
-static void reset_attempt(struct operation *op)
+static void operation_done(struct operation *op)
 {
     pf_http_response_done(&op->response);
+    pf_aws_credentials_done(&op->credentials);
+}
+
+static void reset_attempt(struct operation *op)
+{
+    operation_done(op);
+    op->credentials = (struct pf_aws_credentials){ 0 };
     if (op->stream) {
         pf_agentcore_stream_done(op->stream);
         *op->stream = (struct pf_agentcore_stream)PF_AGENTCORE_STREAM_INIT;
@@ -448,7 +456,7 @@ static int json_operation(struct pf_agentcore *client, const struct pf_agentcore
                         request->operation);
         }
     }
-    pf_http_response_done(&op.response);
+    operation_done(&op);
     return r;
 }
 
@@ -515,7 +523,7 @@ int pf_agentcore_invoke(struct pf_agentcore *client, const char *session, const 
 
     if (r == 0)
         r = perform(&op, err);
-    pf_http_response_done(&op.response);
+    operation_done(&op);
     if (r == 0) {
         *ret = stream.result;
         stream.result = (struct pf_agentcore_result){ 0 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/agentcore_request.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -213,21 +212,9 @@ static bool is_region(const char *region)
 
 int pf_agentcore_endpoint(const char *region, char **ret, struct pinfold_error *err)
 {
-    static const struct {
-        const char *pattern, *suffix;
-    } partitions[] = {
-        { "cn-*", "amazonaws.com.cn" },    { "eusc-*", "amazonaws.eu" },
-        { "us-iso-*", "c2s.ic.gov" },      { "us-isob-*", "sc2s.sgov.gov" },
-        { "eu-isoe-*", "cloud.adc-e.uk" }, { "us-isof-*", "csp.hci.ic.gov" },
-        { "*", "amazonaws.com" },
-    };
-    size_t i = 0;
-
     if (!is_region(region))
         return pf_fail(err, PINFOLD_EVALUE, "AgentCore: no AWS region: \"%s\"", PF_QUOTE(region));
-    while (fnmatch(partitions[i].pattern, region, 0) != 0)
-        i++;
-    if (asprintf(ret, "https://bedrock-agentcore.%s.%s", region, partitions[i].suffix) >= 0)
+    if (asprintf(ret, "https://bedrock-agentcore.%s.%s", region, pf_aws_dns_suffix(region)) >= 0)
         return 0;
     *ret = NULL;
     return pf_fail_nomem(err);
