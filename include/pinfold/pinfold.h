@@ -3,6 +3,7 @@
 #ifndef PINFOLD_PINFOLD_H
 #define PINFOLD_PINFOLD_H
 
+#include <pinfold/agentcore.h>
 #include <pinfold/audit.h>
 #include <pinfold/backend.h>
 #include <pinfold/cancel.h>

@@ -352,16 +352,24 @@ static int failed(struct transfer *transfer, CURL *easy, CURLcode code)
 
 static int wait_for(struct worker *worker, struct transfer *transfer, struct pinfold_cancel *cancel)
 {
-    struct curl_waitfd extra = { .fd = pf_cancel_fd(cancel), .events = CURL_WAIT_POLLIN };
+    struct pinfold_cancel *tokens[] = { cancel, transfer->request->also_cancel };
+    struct curl_waitfd extra[PF_COUNT(tokens)];
+    unsigned count = 0;
     int ms = pf_clock_poll_ms(transfer->request->deadline);
-    int r = pf_cancel_check(cancel, transfer->err);
+    int r;
 
-    if (r < 0)
-        return r;
+    for (size_t i = 0; i < PF_COUNT(tokens); i++) {
+        r = pf_cancel_check(tokens[i], transfer->err);
+        if (r < 0)
+            return r;
+        if (tokens[i])
+            extra[count++] = (struct curl_waitfd){ .fd = pf_cancel_fd(tokens[i]),
+                                                   .events = CURL_WAIT_POLLIN };
+    }
     if (ms == 0)
         return fail(transfer, PINFOLD_ETIMEOUT, false, "no answer in time");
     /* libcurl knows when it wants to be called by itself, at the latest. */
-    if (curl_multi_poll(worker->multi, &extra, cancel ? 1 : 0, ms < 0 ? 1000 * 60 : ms, NULL))
+    if (curl_multi_poll(worker->multi, extra, count, ms < 0 ? 1000 * 60 : ms, NULL))
         return pf_fail_nomem(transfer->err);
     return 0;
 }

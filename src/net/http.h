@@ -35,11 +35,12 @@ struct pf_http_request {
     void *read_ctx;
     /* It must not reach the server twice, whatever becomes of the connection. */
     bool once;
-    bool bypass_proxy;       /* for addresses of this machine's own surroundings */
-    int64_t connect_ns;      /* to connect within; 0: 10 s */
-    int64_t deadline;        /* of all, on the monotonic clock */
-    size_t response_max;     /* bytes of a body that is collected */
-    pf_http_body_fn on_body; /* NULL: the body is collected */
+    bool bypass_proxy;                  /* for addresses of this machine's own surroundings */
+    int64_t connect_ns;                 /* to connect within; 0: 10 s */
+    int64_t deadline;                   /* of all, on the monotonic clock */
+    struct pinfold_cancel *also_cancel; /* a second token; may be NULL */
+    size_t response_max;                /* bytes of a body that is collected */
+    pf_http_body_fn on_body;            /* NULL: the body is collected */
     void *on_body_ctx;
 };
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside backend/: trees as archives, and streams out of a session of any size. */
+#ifndef PF_BACKEND_AGENTCORE_ARCHIVE_H
+#define PF_BACKEND_AGENTCORE_ARCHIVE_H
+
+#include "backend/agentcore.h"
+
+/* The errno behind a message of a command, which ends in the system's words; EIO when it does
+ * not. */
+int pf_ac_errno_of(const char *text);
+
+/* A file without a name, in $TMPDIR or /tmp, for data on its way. Returns a descriptor or a
+ * negative code. */
+int pf_ac_unnamed(struct pinfold_error *err);
+
+/* Run a script there and write what it prints, at most limit bytes, into fd, compressed on the way.
+ * A script that fails fails as the system's words in its errors say. */
+int pf_ac_fetch(struct pf_ac_box *box, const char *script, uint64_t limit, int fd,
+                struct pinfold_cancel *cancel, struct pinfold_error *err);
+
+/* Write everything below a directory into fd as a tar archive of files, directories and links. */
+int pf_ac_pack(int root_fd, int fd, uint64_t *ret_size, struct pinfold_cancel *cancel,
+               struct pinfold_error *err);
+
+/* Unpack such an archive, which somebody hostile may have made, below an empty directory. */
+int pf_ac_unpack(int fd, int root_fd, struct pinfold_cancel *cancel, struct pinfold_error *err);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands of the workspace's user. */
+#include "backend/agentcore.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "backend/agentcore_archive.h"
+#include "base/cancel.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/strings.h"
+#include "proc/capture.h"
+#include "proc/env.h"
+#include "tree/data.h"
+#include "tree/place.h"
+
+#define WORD_MAX ((size_t)100000)        /* the kernel's limit there is 128 KiB */
+#define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
+#define SCRIPT_MAX ((size_t)64 << 20)
+enum { TAG_DIGITS = 16, TAG_STATUS = 125 };
+
+static int check(const struct pinfold_execute_options *options, size_t *ret_len,
+                 struct pinfold_error *err)
+{
+    *ret_len = options->command_len;
+    if (options->command && options->command_len == 0)
+        *ret_len = strlen(options->command);
+    if (isnan(options->timeout_seconds) || options->timeout_seconds < 0)
+        return pf_fail(err, PINFOLD_EVALUE, "timeout must be more than 0 seconds, not %g",
+                       options->timeout_seconds);
+    if (!options->command && (!options->argv || !options->argv[0]))
+        return pf_fail(err, PINFOLD_EVALUE, "no command");
+    if (options->command && memchr(options->command, '\0', *ret_len))
+        return pf_fail(err, PINFOLD_EVALUE, "the command holds a NUL byte");
+    return pf_env_check(options->env, err);
+}
+
+static int add_words(struct pf_buf *script, const char *const *words)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && words && words[i]; i++) {
+        r = pf_buf_append(script, " ", 1);
+        if (r == 0)
+            r = pf_ac_quote(script, words[i]);
+    }
+    return r;
+}
+
+/* Enter the directory, and say why not behind a tag that the command cannot know. */
+static int add_entry(struct pf_buf *script, const struct pf_ac_box *box, const char *cwd,
+                     const char *tag)
+{
+    int r = pf_buf_printf(script, "f() { echo \"%s: $1\" >&2; exit %d; }; R='%s'; C=./", tag,
+                          TAG_STATUS, box->root);
+
+    if (r == 0)
+        r = pf_ac_quote(script, cwd);
+    return r < 0 ? r
+                 : pf_buf_append_text(
+                           script, "; cd \"$R\" 2>/dev/null || f 'No such file or directory'; "
+                                   "[ -e \"$C\" ] || f 'No such file or directory'; "
+                                   "[ -d \"$C\" ] || f 'Not a directory'; "
+                                   "cd \"$C\" 2>/dev/null || f 'Permission denied'; "
+                                   "case \"$(pwd -P)/\" in \"$R\"/*) ;; "
+                                   "*) f 'Invalid cross-device link';; esac; exec env -u OLDPWD");
+}
+
+/* ret_id receives what the command is kept under, "" when it is in the script. */
+static int add_command(struct pf_ac_box *box, const struct pinfold_execute_options *options,
+                       size_t len, struct pf_buf *script, char ret_id[static PF_AC_ID_MAX],
+                       struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    _cleanup_free_ char *command = NULL;
+    int r;
+
+    if (!options->command)
+        return add_words(script, options->argv) < 0 ? pf_fail_nomem(err) : 0;
+    if (len > WORD_MAX) {
+        r = len > PF_AC_PART
+                    ? pf_fail(err, PINFOLD_EVALUE, "the command is too long: %zu bytes", len)
+                    : pf_ac_put_bytes(box, options->command, len, ret_id, cancel, err);
+        if (r < 0)
+            return r;
+        r = pf_buf_printf(script, " /bin/sh %s/" PF_AC_SCRATCH "/%s.0000", box->home, ret_id);
+        return r < 0 ? pf_fail_nomem(err) : 0;
+    }
+    command = strndup(options->command, len);
+    r = command ? pf_buf_append_text(script, " /bin/sh -c ") : -PINFOLD_ENOMEM;
+    if (r == 0)
+        r = pf_ac_quote(script, command);
+    return r < 0 ? pf_fail_nomem(err) : 0;
+}
+
+/* ---- what came ---- */
+
+/* The reason behind the tag. */
+static int fail_entry(const struct pf_ac_output *output, const char *tag, const char *cwd,
+                      struct pinfold_error *err)
+{
+    const char *text = output->errs.data;
+
+    if (output->status != TAG_STATUS || !text || strncmp(text, tag, strlen(tag)) != 0)
+        return 0;
+    return pf_fail_at(err, pf_ac_errno_of(text), "enter directory", cwd);
+}
+
+/* Give a stream to what composes results, as if it came out of a pipe. */
+static int give_stream(struct pf_capture *capture, int number, const struct pf_buf *data, int fd,
+                       struct pinfold_error *err)
+{
+    struct pf_stream *stream = &capture->streams[number];
+    int r;
+
+    stream->fd = fd;
+    if (fd < 0) {
+        stream->fd = memfd_create("pinfold", MFD_CLOEXEC);
+        r = stream->fd < 0 ? -errno
+                           : pf_write_all(stream->fd, data->data ? data->data : "", data->len);
+        if (r < 0)
+            return pf_fail_os(err, -r, "keep the output of the command");
+    }
+    if (lseek(stream->fd, 0, SEEK_SET) < 0)
+        return pf_fail_os(err, errno, "read the output of the command");
+    while (stream->fd >= 0) {
+        r = pf_capture_read(capture, stream, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* All of a stream of which only the start came with the command. */
+static int fetch_stream(struct pf_ac_box *box, const struct pf_ac_output *output, char name,
+                        struct pinfold_cancel *cancel, int *ret_fd, struct pinfold_error *err)
+{
+    char script[160];
+
+    snprintf(script, sizeof(script), "head -c %llu %s/%c", (unsigned long long)FETCH_MAX,
+             output->kept, name);
+    *ret_fd = pf_ac_unnamed(err);
+    return *ret_fd < 0 ? *ret_fd : pf_ac_fetch(box, script, FETCH_MAX, *ret_fd, cancel, err);
+}
+
+static void discard_kept(struct pf_ac_box *box, const struct pf_ac_output *output)
+{
+    struct pf_ac_output ignored;
+    char script[160];
+
+    if (!output->kept[0])
+        return;
+    snprintf(script, sizeof(script), "rm -rf %s", output->kept);
+    if (pf_ac_run(box, script, strlen(script), 1024, false, &ignored, NULL, NULL) == 0)
+        pf_ac_output_done(&ignored);
+}
+
+static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
+                   const struct pf_ac_output *output, struct pinfold_execute_result *ret,
+                   struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_capture_done) struct pf_capture capture;
+    const struct pf_buf *texts[] = { &output->out, &output->errs };
+    const uint64_t sizes[] = { output->out_size, output->err_size };
+    int r = 0;
+
+    pf_capture_init(&capture, request);
+    for (int i = 0; r == 0 && i < 2; i++) {
+        int fd = -1;
+        if (output->kept[0] && sizes[i] > texts[i]->len)
+            r = fetch_stream(box, output, "oe"[i], request -> cancel, &fd, err);
+        if (r < 0 && fd >= 0)
+            close(fd);
+        if (r == 0)
+            r = give_stream(&capture, i, texts[i], fd, err);
+    }
+    if (r < 0)
+        return r;
+    for (int i = 0; i < 2; i++) {
+        struct pf_stream *stream = &capture.streams[i];
+        stream->full = stream->full || sizes[i] > stream->raw_bytes;
+        stream->raw_bytes = sizes[i];
+    }
+    return pf_capture_finish(&capture,
+                             output->merged ? "[stdout and stderr came as one stream, with the "
+                                              "line ends of a terminal: there was no room for "
+                                              "files in /tmp, or no base64]\n"
+                                            : "",
+                             ret, err);
+}
+
+/* The sandbox was stopped while the command ran. What it said is lost. */
+static int killed(const struct pf_run_request *request, struct pinfold_execute_result *ret,
+                  struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_capture_done) struct pf_capture capture;
+
+    pf_capture_init(&capture, request);
+    ret->exit_code = 137;
+    return pf_capture_finish(&capture, "[killed: the sandbox was stopped]\n", ret, err);
+}
+
+static int run(struct pf_ac_box *box, const struct pf_run_request *request,
+               const struct pf_buf *script, const char *tag, const char *cwd,
+               struct pinfold_execute_result *ret, struct pinfold_error *err)
+{
+    bool all = request->on_output || request->spool_limit > 0 || request->keep_tail ||
+               request->output_limit > PF_AC_INLINE;
+    struct pf_ac_output output;
+    int r = pf_ac_run(box, script->data, script->len, PF_AC_INLINE, all, &output, request->cancel,
+                      err);
+
+    if (r == -PINFOLD_ECANCELLED && !pinfold_cancel_fired(request->cancel))
+        return killed(request, ret, err);
+    if (r < 0)
+        return r;
+    ret->exit_code = output.status;
+    r = fail_entry(&output, tag, cwd, err);
+    if (r == 0)
+        r = compose(box, request, &output, ret, err);
+    discard_kept(box, &output);
+    pf_ac_output_done(&output);
+    return r;
+}
+
+static int refuse_stopped(struct pf_ac_box *box, struct pinfold_error *err)
+{
+    bool stopped;
+
+    pthread_mutex_lock(&box->lock);
+    stopped = box->stopped;
+    pthread_mutex_unlock(&box->lock);
+    return stopped ? pf_fail(err, PINFOLD_ESTART, "AgentCore: the workspace is stopping") : 0;
+}
+
+static struct pf_run_request request_of(const struct pf_ac_box *box,
+                                        const struct pinfold_execute_options *options,
+                                        struct pinfold_cancel *cancel)
+{
+    return (struct pf_run_request){
+        .output_limit =
+                options->max_output_bytes ? options->max_output_bytes : box->max_output_bytes,
+        .keep_tail = options->keep_tail,
+        .discard = options->discard_output,
+        .spool_limit = options->spool_bytes,
+        .on_output = options->on_output,
+        .on_output_ctx = options->on_output_ctx,
+        .cancel = cancel,
+    };
+}
+
+int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
+                  struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,
+                  struct pinfold_error *err)
+{
+    struct pf_ac_box *box = state;
+    PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
+    struct pf_run_request request = request_of(box, options, cancel);
+    const char *cwd = options->cwd ? options->cwd : ".";
+    char tag[TAG_DIGITS + 1], id[PF_AC_ID_MAX] = "";
+    int64_t start = pf_clock_now();
+    size_t len;
+    int r = check(options, &len, err);
+
+    if (r == 0)
+        r = refuse_stopped(box, err);
+    if (r == 0 && !box->session)
+        r = pf_fail(err, PINFOLD_ESTART, "AgentCore: no session: the sandbox is not started");
+    if (r < 0)
+        return r;
+    pf_random_hex(tag, TAG_DIGITS);
+    if (add_entry(&script, box, cwd, tag) < 0 ||
+        add_words(&script, (const char *const *)box->env) < 0 ||
+        add_words(&script, options->env) < 0)
+        return pf_fail_nomem(err);
+    r = add_command(box, options, len, &script, id, cancel, err);
+    if (r == 0)
+        r = run(box, &request, &script, tag, cwd, ret_result, err);
+    if (id[0])
+        pf_ac_forget(box, id);
+    ret_result->duration_ns = pf_clock_now() - start;
+    return r;
+}
