@@ -57,8 +57,8 @@ static uint64_t room_for(const struct pf_outlet *out, enum pinfold_stream stream
     return share < room ? share : room;
 }
 
-/* Where to cut what is to fit: not within a character of UTF-8 that would be whole with at most three
- * bytes more. Bytes that are no UTF-8 lose at most as many. */
+/* Where to cut what is to fit: not within a character of UTF-8 that would be whole with at most
+ * three bytes more. Bytes that are no UTF-8 lose at most as many. */
 static size_t fit(const char *data, size_t len, uint64_t room)
 {
     size_t fits = len < room ? len : (size_t)room, lead = fits;

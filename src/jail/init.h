@@ -45,6 +45,9 @@ void init_each(const struct pf_plan *plan, size_t from, size_t to,
 const char *init_target(const struct pf_op *op);
 const char *init_text(const struct pf_op *op);
 
+/* When the machine is out of memory the kernel shall look here first. Before there are helpers: for
+ * memory that is shared it goes through all processes of the machine. */
+void init_offer_memory(void);
 /* Become the user of the jail, build the tree and make it the root. Only after the end is nothing
  * of the host's tree left. */
 void init_build_begin(const struct pf_plan *plan);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -188,9 +189,9 @@ static int take_signals(void)
     return fd;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    bool own_network = argc > 1 && strcmp(argv[1], PF_INIT_NETWORK) == 0;
+    bool own_network = getenv(PF_INIT_NETWORK) != NULL;
     const struct pf_plan *plan;
     struct pf_init_groups groups;
     int signals, proxy = -1;
@@ -206,6 +207,7 @@ int main(int argc, char **argv)
     prctl(PR_SET_NAME, PF_INIT_NAME, 0, 0, 0);
     umask(0);
     signals = take_signals();
+    init_offer_memory();
     if (own_network)
         init_network_begin();
     init_empty_bounding_set();

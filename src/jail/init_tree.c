@@ -283,11 +283,14 @@ void init_build_end(void)
     init_helper_end(&letting_go);
 }
 
+void init_offer_memory(void)
+{
+    write_file("/proc/self/oom_score_adj", "1000");
+}
+
 void init_build_begin(const struct pf_plan *plan)
 {
     map_ids(plan);
-    /* When the machine is out of memory the kernel shall look here first. */
-    write_file("/proc/self/oom_score_adj", "1000");
     if (set_attributes(AT_FDCWD, "/", AT_RECURSIVE, 0) < 0)
         init_fail("change a mount (mount_setattr, which Linux has since 5.12)", "");
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)

@@ -22,8 +22,9 @@
  * the socket: one byte and the plan, which init builds from while the owner makes control groups;
  * then struct pf_init_groups and files that a "0" is written to by who wants to be in a group. */
 #define PF_INIT_FDS_MAX 8
-/* The only argument of init, when the network is the jail's own: it can begin without the plan. */
-#define PF_INIT_NETWORK "network"
+/* A variable of init's when the network is the jail's own: it can begin without the plan. Unlike an
+ * argument nobody inside can read it. */
+#define PF_INIT_NETWORK "own_network"
 enum {
     PF_INIT_SOCKET = 3,
     PF_INIT_RESIDENT = 4, /* the socket of the resident supervisor */

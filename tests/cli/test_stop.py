@@ -253,3 +253,30 @@ def test_a_command_that_kills_its_supervisor_does_not_lose_its_results(pinfold, 
     answer = json.loads(done.stdout)
     assert answer["error"]["type"] == "RuntimeError" and answer["sync"]["files_synced"] == 1
     assert (tmp_path / "out/out.md").read_text() == "more\n"
+
+
+# The first process asks its parent, the supervisor, to trace it, as some programs do to find out
+# whether they are debugged; so does one that comes to the supervisor as an orphan.
+TRACED = """
+import ctypes, os, signal, sys, time
+if sys.argv[1] == "orphan" and os.fork():
+    time.sleep(0.5)
+    os._exit(7)
+time.sleep(0.2 if sys.argv[1] == "orphan" else 0)
+assert ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0
+signal.signal(signal.SIGUSR1, lambda *_: print("had it", flush=True))
+for _ in range(3):
+    os.kill(os.getpid(), signal.SIGUSR1)
+print("goes on", flush=True)
+if sys.argv[1] == "die":
+    os.kill(os.getpid(), signal.SIGTERM)
+os.execvp("sh", ["sh", "-c", "exit 7"])
+"""
+
+
+@pytest.mark.parametrize("how, status", [("exec", 7), ("die", 128 + signal.SIGTERM), ("orphan", 7)])
+def test_a_command_that_makes_a_tracer_of_its_supervisor_runs_on(run, project, how, status):
+    (project / "traced.py").write_text(TRACED)
+    done = run("--seed", project, "--timeout", "30", "--", "/usr/bin/python3", "traced.py", how)
+    assert (done.returncode, done.stderr) == (status, "")
+    assert done.stdout == "had it\n" * 3 + "goes on\n"
