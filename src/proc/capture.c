@@ -113,7 +113,7 @@ static bool is_wanted(const struct pf_capture *capture, const struct pf_stream *
            (!capture->request->discard && (!stream->full || capture->keep_tail));
 }
 
-static void close_stream(struct pf_stream *stream)
+void pf_capture_close(struct pf_stream *stream)
 {
     close(stream->fd);
     stream->fd = -1;
@@ -187,7 +187,7 @@ int pf_capture_read(struct pf_capture *capture, struct pf_stream *stream, struct
                        ? 0
                        : pf_fail_os(err, errno, "read the output of the command");
     if (len == 0) {
-        close_stream(stream);
+        pf_capture_close(stream);
         return 0;
     }
     stream->raw_bytes += (size_t)len;

@@ -48,7 +48,7 @@ def alive_with(mark: str) -> list[str]:
     return found
 
 
-def run_once(base: Path, kind: str, number: int, error: int, json: bool) -> Run:
+def run_once(base: Path, kind: str, number: int, error: int, json: bool, backend: str) -> Run:
     """One run in a place of its own, with call `number` failing; checks what must always hold."""
     place = base / f"{kind}-{error}-{number}-{json}"
     seed, dest, tmp = place / "seed", place / "dest", place / "tmp"
@@ -64,7 +64,7 @@ def run_once(base: Path, kind: str, number: int, error: int, json: bool) -> Run:
            "FAULT_AT": str(number), "FAULT_KIND": kind, "FAULT_ERRNO": str(error),
            "FAULT_COUNT": str(count)}
     done = subprocess.run(
-        [PINFOLD, "run", "-q", "--backend", "local", "--seed", seed, f"--sync={dest}", "--audit", place / "audit",
+        [PINFOLD, "run", "-q", "--backend", backend, "--seed", seed, f"--sync={dest}", "--audit", place / "audit",
          "--exclude", "*.o", *(["--json"] if json else []), "--", COMMAND],
         env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False)
     counted, failed = count.read_text().split()[:2] if count.exists() else ("0", "unknown")
@@ -97,25 +97,27 @@ def check(run: Run, dest: Path, tmp: Path, mark: str) -> None:
     assert not alive_with(mark), f"call {run.number}: a process was left: {run}"
 
 
-def sweep(base: Path, kind: str, error: int, json: bool) -> list[Run]:
+def sweep(base: Path, kind: str, error: int, json: bool, backend: str) -> list[Run]:
     """A run without a fault tells how many calls there are; then each of them fails."""
-    first = run_once(base, kind, 0, error, json)
+    first = run_once(base, kind, 0, error, json, backend)
     assert first.code == 0, first
     assert first.counted > 20, "the library was not preloaded"
     with ThreadPoolExecutor(2) as pool:
-        runs = pool.map(lambda n: run_once(base, kind, n, error, json),
+        runs = pool.map(lambda n: run_once(base, kind, n, error, json, backend),
                         range(1, first.counted + 1))
         return list(runs)
 
 
-@pytest.mark.parametrize("json", [False, True])
-def test_every_allocation_fails_in_turn(tmp_path: Path, json: bool) -> None:
-    runs = sweep(tmp_path, "memory", errno.ENOMEM, json)
+@pytest.mark.parametrize("json,backend", [(False, "local"), (True, "local"), (False, "isolated")])
+def test_every_allocation_fails_in_turn(tmp_path: Path, json: bool, backend: str) -> None:
+    runs = sweep(tmp_path, "memory", errno.ENOMEM, json, backend)
     assert any(run.code == 125 and "memory" in run.err for run in runs)
 
 
-@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EINTR])
-def test_every_system_call_fails_in_turn(tmp_path: Path, error: int) -> None:
-    runs = sweep(tmp_path, "system", error, False)
+@pytest.mark.parametrize("error,backend", [
+    *((error, "local") for error in (errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EINTR)),
+    *((error, "isolated") for error in (errno.EIO, errno.EINTR))])
+def test_every_system_call_fails_in_turn(tmp_path: Path, error: int, backend: str) -> None:
+    runs = sweep(tmp_path, "system", error, False, backend)
     if error != errno.EINTR:
         assert any(run.code == 125 for run in runs)

@@ -176,11 +176,11 @@ def test_git_commits_branches_and_rebases(steps) -> None:
 
 
 def test_git_commits_without_being_told_who_it_is(steps) -> None:
-    """An agent that forgets to say who it is gets git's own advice, and can set it for good."""
-    said = steps("git init -q .; echo 1 > a; git add a; ! git commit -qm one",
+    """A name that stands for nobody is there from the start, and an agent can set another."""
+    said = steps("git init -q .; echo 1 > a; git add a; git commit -qm one; git log --format=%an",
                  "git config --global user.email a@example.org; git config --global user.name a",
-                 "git commit -qm one; git log --format=%an")
-    assert said.endswith("a\n")
+                 "git commit -q --allow-empty -m two; git log --format=%an")
+    assert said.endswith("agent\na\nagent\n")
 
 
 # ---- servers ----

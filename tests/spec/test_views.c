@@ -105,6 +105,7 @@ static void a_view_takes_the_options_of_a_command(void **state)
     assert_string_equal(event->view, "reviewer");
     assert_int_equal(event->exit_code, 124);
     options.cwd = "../elsewhere";
+    pinfold_execute_result_done(&s->run);
     spec_refuses(s, PINFOLD_EPATH,
                  pinfold_sandbox_execute(s->other, &options, &s->run, NULL, &s->err));
 }
@@ -285,6 +286,7 @@ static void views_end_with_their_sandbox_and_do_not_come_back(void **state)
     assert_true(spec_alive(s, sleeper));
     spec_stop(s);
     assert_true(spec_gone_soon(s, sleeper));
+    pinfold_execute_result_done(&s->run);
     for (int life = 0; life < 2; life++) {
         run.command = "true";
         assert_false(pinfold_sandbox_is_started(s->other));
