@@ -193,7 +193,8 @@ int pf_capture_read(struct pf_capture *capture, struct pf_stream *stream, struct
     }
     stream->raw_bytes += (size_t)len;
     r = wanted ? use(capture, stream, buffer, (size_t)len, err) : 0;
-    if (capture->request->secret)
+    /* What was thrown away has not come by here, and may have been more. */
+    if (wanted && capture->request->secret)
         explicit_bzero(buffer, (size_t)len);
     return r;
 }

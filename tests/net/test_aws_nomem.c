@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looking for credentials with each allocation failing in turn: out of memory, or credentials all
- * the same, and nothing lost. The service is a process of its own, for the count is of this one's.
+ * the same, and nothing lost; and whatever our own code frees meanwhile holds no secret any more.
+ * The service is a process of its own, for the count is of this one's.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,24 +18,68 @@
 #include "base/failing_alloc.h"
 #include "net/aws_fixture.h"
 
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#else
+#define VALGRIND_MAKE_MEM_DEFINED(at, size) (void)0
+#endif
+
+/* ---- what is freed ---- */
+
+/* volatile: compilers know that free() looks at nothing */
+static volatile bool watching;
+static volatile unsigned leaks; /* blocks that were freed with a secret in them */
+
+void __real_free(void *block);
+void __wrap_free(void *block);
+
+void __wrap_free(void *block)
+{
+    static const char *const secrets[] = { "SECRETWORD", "ststoken" };
+    size_t size = watching && block ? malloc_usable_size(block) : 0;
+
+    if (size > 0)
+        (void)VALGRIND_MAKE_MEM_DEFINED(block, size);
+    for (size_t i = 0; size > 0 && i < sizeof(secrets) / sizeof(secrets[0]); i++)
+        leaks += memmem(block, size, secrets[i], strlen(secrets[i])) != NULL;
+    __real_free(block);
+}
+
+static void the_watch_sees_a_secret(void **state)
+{
+    char *text = malloc(100);
+
+    (void)state;
+    memcpy(text, "...SECRETWORD", 14);
+    __asm__ volatile("" : : "r"(text) : "memory"); /* the compiler shall not drop it */
+    watching = true;
+    free(text);
+    watching = false;
+    assert_int_equal(leaks, 1);
+    leaks = 0;
+}
+
+/* ---- the services ---- */
+
 /* Requests of all kinds get the answer that fits. */
 static char *say(void *ctx, const char *request)
 {
     (void)ctx;
     if (strncmp(request, "POST /token", 11) == 0)
-        return aws_reply(200, "{\"accessToken\":\"NEW\",\"expiresIn\":60}");
+        return aws_reply(200, "{\"accessToken\":\"SECRETWORD\",\"expiresIn\":60}");
     if (strncmp(request, "GET /federation", 15) == 0)
         return aws_reply(200, "{\"roleCredentials\":{\"accessKeyId\":\"SSO\",\"secretAccessKey\":"
-                              "\"s\",\"sessionToken\":\"t\",\"expiration\":9999999999000}}");
+                              "\"SECRETWORD\",\"sessionToken\":\"SECRETWORD\","
+                              "\"expiration\":9999999999000}}");
     if (strstr(request, "WebIdentity&"))
         return aws_sts_reply("AssumeRoleWithWebIdentity", "WEB", 3600);
     if (strncmp(request, "POST /", 6) == 0)
         return aws_sts_reply("AssumeRole", "ROLE", 3600);
     if (strncmp(request, "PUT /", 5) == 0)
-        return aws_reply(200, "token");
+        return aws_reply(200, "SECRETWORD");
     if (strstr(request, "credentials/ HTTP"))
         return aws_reply(200, "role");
-    return aws_metadata_reply("META", "t", 3600);
+    return aws_metadata_reply("META", "SECRETWORD", 3600);
 }
 
 struct surroundings {
@@ -94,6 +140,7 @@ static void fail_everywhere(struct aws_fixture *f, const char *id)
     while (hit) {
         int r;
 
+        watching = true;
         failing_alloc_set(++nth);
         r = aws_get(f, NULL);
         hit = failing_alloc_hit();
@@ -108,11 +155,15 @@ static void fail_everywhere(struct aws_fixture *f, const char *id)
         } else {
             assert_string_equal(f->got.access_key, id);
         }
+        pf_aws_credentials_done(&f->got);
+        watching = false;
+        if (leaks > 0)
+            fail_msg("allocation %u: a secret was freed and not wiped", nth);
     }
     assert_true(failures >= 3);
 }
 
-#define KEYS "aws_access_key_id = A\naws_secret_access_key = s\n"
+#define KEYS "aws_access_key_id = A\naws_secret_access_key = SECRETWORD\n"
 
 static void a_profile_without_memory(void **state)
 {
@@ -136,7 +187,7 @@ static void a_web_identity_without_memory(void **state)
     struct surroundings *s = *state;
     char path[400];
 
-    aws_file(&s->f, "token", "jwt");
+    aws_file(&s->f, "token", "SECRETWORD");
     snprintf(path, sizeof(path), "%s/token", s->f.dir);
     setenv("AWS_WEB_IDENTITY_TOKEN_FILE", path, 1);
     setenv("AWS_ROLE_ARN", "arn:r", 1);
@@ -152,18 +203,21 @@ static void a_login_without_memory(void **state)
              "[default]\nsso_session = corp\nsso_account_id = 1\nsso_role_name = r\n"
              "[sso-session corp]\nsso_region = us-west-2\nsso_start_url = u\n");
     aws_file(&s->f, ".aws/sso/cache/ee0bfd2552fbd840c02cc48b6e823320543c450f.json",
-             "{\"accessToken\":\"OLD\",\"expiresAt\":\"2020-01-01T00:00:00Z\",\"clientId\":\"c\","
-             "\"clientSecret\":\"s\",\"refreshToken\":\"r\"}");
+             "{\"accessToken\":\"SECRETWORD\",\"expiresAt\":\"2020-01-01T00:00:00Z\",\"clientId\":"
+             "\"c\","
+             "\"clientSecret\":\"SECRETWORD\",\"refreshToken\":\"SECRETWORD\"}");
     fail_everywhere(&s->f, "SSO");
 }
 
 static void a_process_without_memory(void **state)
 {
     struct surroundings *s = *state;
+    char config[400];
 
-    aws_file(&s->f, ".aws/config",
-             "[default]\ncredential_process = echo '{\"Version\":1,\"AccessKeyId\":\"P\","
-             "\"SecretAccessKey\":\"s\"}'\n");
+    aws_file(&s->f, "said",
+             "{\"Version\":1,\"AccessKeyId\":\"P\",\"SecretAccessKey\":\"SECRETWORD\"}");
+    snprintf(config, sizeof(config), "[default]\ncredential_process = cat %s/said\n", s->f.dir);
+    aws_file(&s->f, ".aws/config", config);
     fail_everywhere(&s->f, "P");
     assert_int_equal(count_descriptors(), s->f.descriptors);
 }
@@ -175,7 +229,7 @@ static void a_container_without_memory(void **state)
 
     snprintf(url, sizeof(url), "%s/creds", s->f.url);
     setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url, 1);
-    setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "t", 1);
+    setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", "SECRETWORD", 1);
     fail_everywhere(&s->f, "META");
 }
 
@@ -193,9 +247,13 @@ static void a_machine_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_profile_without_memory),      TEST(a_role_without_memory),
-        TEST(a_web_identity_without_memory), TEST(a_login_without_memory),
-        TEST(a_process_without_memory),      TEST(a_container_without_memory),
+        cmocka_unit_test(the_watch_sees_a_secret),
+        TEST(a_profile_without_memory),
+        TEST(a_role_without_memory),
+        TEST(a_web_identity_without_memory),
+        TEST(a_login_without_memory),
+        TEST(a_process_without_memory),
+        TEST(a_container_without_memory),
         TEST(a_machine_without_memory),
     };
 

@@ -309,7 +309,7 @@ static void replay(const char *name, const json_t *vector)
     write_files(name);
     set_environment(vector);
     r = aws_get(fixture, NULL);
-    print_message("%s: %s\n", name, r < 0 ? fixture->err.msg : fixture->got.source);
+    print_message("# %s: %s\n", name, r < 0 ? fixture->err.msg : fixture->got.source);
     if (json_is_object(result)) {
         assert_int_equal(r, 0);
         check_credentials(result);
