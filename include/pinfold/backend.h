@@ -303,8 +303,9 @@ struct pinfold_local_options {
     bool no_inherit_env;        /* inherit_env=False: commands get exactly env (and PWD) */
     const char *const *env;     /* NULL-terminated "NAME=value"; wins over what is inherited */
     /* This process ends right after close: do not wait there for the supervisor of the last
-     * command, which holds the workspace's directory and ends when this process does. Saves a
-     * short-lived program that removes the workspace 0.1 ms, or milliseconds where the disk is
+     * command, which holds the workspace's directory and ends when this process has. It then also
+     * sweeps beside the workspace, so that pinfold_temp_workspace_free() does not. Saves a
+     * short-lived program that removes the workspace 0.2 ms, or milliseconds where the disk is
      * busy. Who adopts orphans reaps it. */
     bool process_ends;
 };

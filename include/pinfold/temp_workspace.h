@@ -52,7 +52,8 @@ PINFOLD_API int pinfold_temp_workspace_keep(struct pinfold_temp_workspace *works
 /**
  * Delete the directory, unless it is kept, with everything below it, whatever its depth, names and
  * modes; links are not followed. Then, at most once a minute in each process, delete what owners
- * that were killed have left in the same place; that is no reason to fail.
+ * that were killed have left in the same place; that is no reason to fail. With a local backend
+ * whose process_ends is set this is left to the supervisor that stays.
  *
  * workspace  owned, NULL is fine; freed in any case. After a fork only the process that made it
  *            deletes anything.

@@ -42,6 +42,19 @@ static int isolated_upload_files(void *state, const struct pinfold_upload *files
                                              err);
 }
 
+/* ---- what takes away from it ---- */
+
+static int isolated_remove_file(void *state, const char *path, struct pinfold_cancel *cancel,
+                                struct pinfold_error *err)
+{
+    struct pf_isolated *isolated = state;
+    int r = pf_directory_remove_file(state, path, cancel, err);
+
+    if (r == 0)
+        pf_quota_shrunk(&isolated->quota);
+    return r;
+}
+
 static int isolated_view(void *state, struct pinfold_backend **ret_view, struct pinfold_error *err);
 
 static const struct pinfold_backend_ops isolated_ops = {
@@ -53,7 +66,7 @@ static const struct pinfold_backend_ops isolated_ops = {
     .read_file = pf_directory_read_file,
     .write_file = isolated_write_file,
     .list_dir = pf_directory_list_dir,
-    .remove_file = pf_directory_remove_file,
+    .remove_file = isolated_remove_file,
     .move_file = pf_directory_move_file,
     .seed_workspace = pf_isolated_seed_workspace,
     .sync_artifacts = pf_isolated_sync,

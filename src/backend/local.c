@@ -15,6 +15,7 @@
 #include "proc/env.h"
 #include "tree/beneath.h"
 #include "tree/place.h"
+#include "tree/temp_sweep.h"
 
 struct local {
     struct pf_directory dir; /* first: the operations of directory.h take it for the state */
@@ -30,7 +31,11 @@ static int local_create(void *state, struct pinfold_cancel *cancel, struct pinfo
 
 static int local_close(void *state, struct pinfold_error *err)
 {
-    (void)err;
+    const struct local *local = state;
+
+    pf_directory_stop_commands(state, err);
+    if (local->dir.launcher && pf_launcher_has_left_one(local->dir.launcher))
+        pf_temp_sweep_follows();
     pf_directory_close(state);
     return 0;
 }
@@ -62,7 +67,7 @@ static int get_launcher(struct local *local, struct pf_launcher **ret, struct pi
     else if (!dir->launcher)
         r = pf_launcher_new(&dir->launcher, err);
     if (r == 0 && local->process_ends)
-        pf_launcher_let_stay(dir->launcher);
+        pf_launcher_let_stay(dir->launcher, pf_temp_sweep_beside, dir->real_root);
     *ret = dir->launcher;
     pthread_mutex_unlock(&dir->lock);
     return r;

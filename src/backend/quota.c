@@ -272,6 +272,17 @@ int pf_quota_admit(struct pf_quota *quota, uint64_t bytes, struct pinfold_error 
     return 0;
 }
 
+void pf_quota_shrunk(struct pf_quota *quota)
+{
+    if (is_off(quota))
+        return;
+    pthread_mutex_lock(&quota->lock);
+    /* Not for a workspace with room: whoever deletes much would add up as often. */
+    if (quota->used_bytes > quota->limit_bytes - quota->limit_bytes / 8)
+        quota->next_sum = 0;
+    pthread_mutex_unlock(&quota->lock);
+}
+
 int pf_quota_seeded(struct pf_quota *quota, struct pinfold_error *err)
 {
     uint64_t used;

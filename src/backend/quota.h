@@ -57,6 +57,10 @@ enum pinfold_limit pf_quota_detach(struct pf_quota *quota, const struct pf_run_r
  * EDQUOT or ENOSPC. */
 int pf_quota_admit(struct pf_quota *quota, uint64_t bytes, struct pinfold_error *err);
 
+/* After something was deleted from outside: a workspace that was too large is added up anew before
+ * more is refused. */
+void pf_quota_shrunk(struct pf_quota *quota);
+
 /* After a seed, which is the user's own: what must stay free is decided anew. -PINFOLD_EOS with
  * EDQUOT when it is larger than the workspace may be. */
 int pf_quota_seeded(struct pf_quota *quota, struct pinfold_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/box.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,38 @@ static int make_backend(struct pf_box *box, const struct pf_options *options, co
     return pinfold_local_backend_new(&local, &box->backend, err);
 }
 
+static bool lies_below(const char *file, const char *directory)
+{
+    char real[PATH_MAX], below[PATH_MAX];
+    size_t len;
+
+    if (!realpath(file, below) || !realpath(directory, real))
+        return false;
+    len = strlen(real);
+    return strncmp(below, real, len) == 0 && (below[len] == '/' || real[len - 1] == '/');
+}
+
+/* A record that the command can write to records nothing. Nor does one that a sync replaces. */
+static int check_audit(const struct pf_options *options, const char *workspace,
+                       struct pinfold_error *err)
+{
+    const char *home = options->sync ? options->sync : options->wants_sync ? options->seed : NULL;
+    const char *place = lies_below(options->audit, workspace) ? workspace : NULL;
+
+    for (size_t i = 0; !place && options->rw[i]; i++)
+        if (lies_below(options->audit, options->rw[i]))
+            place = options->rw[i];
+    if (!place && home && lies_below(options->audit, home))
+        place = home;
+    if (!place || !options->isolated)
+        return 0;
+    err->code = PINFOLD_EVALUE;
+    snprintf(err->msg, sizeof(err->msg),
+             "--audit %s: the command could change what lies in %s; name a file elsewhere",
+             options->audit, place);
+    return -PINFOLD_EVALUE;
+}
+
 int pf_box_open(struct pf_box *box, const struct pf_options *options, const char *workspace,
                 struct pinfold_error *err)
 {
@@ -65,6 +98,8 @@ int pf_box_open(struct pf_box *box, const struct pf_options *options, const char
         return r;
     if (options->audit) {
         r = pf_extras->open_audit(options->audit, &box->audit, err);
+        if (r == 0)
+            r = check_audit(options, workspace, err);
         if (r < 0)
             return r;
         what.audit = pf_extras->audit_sink(box->audit);

@@ -170,11 +170,29 @@ static int execute(struct run *run)
         run->report->execute(run->report, &run->result);
     if (r == -PINFOLD_ECANCELLED)
         return stopped(run);
+    /* It ran, and killed what watched it, as a "kill -9 -1" does: what it made is not lost. */
+    run->executed = r == -PINFOLD_EBACKEND;
     if (r < 0)
         return failed(run, &err);
     run->executed = true;
     note_result(run);
     return run->result.exit_code;
+}
+
+/* A terminal's end does not say which limit it was; these are what it can have been. */
+static void note_end(const struct run *run, const struct pinfold_terminal_exit *end)
+{
+    const struct pinfold_limits *limits = &run->options.limits;
+
+    if (end->timed_out)
+        pf_note("the time of --timeout is over; everything was stopped");
+    else if (end->killed && !pf_interrupt_signal())
+        pf_note("everything was stopped: the workspace became too large, or its disk is nearly "
+                "full; --workspace-size gives it more");
+    else if (limits->cpu_seconds && end->exit_code == PF_EXIT_SIGNAL + SIGXCPU)
+        pf_note("it used up its processor time; --cpu-seconds gives it more");
+    else if (limits->file_bytes && end->exit_code == PF_EXIT_SIGNAL + SIGXFSZ)
+        pf_note("a file became too large; --file-size gives it more");
 }
 
 /* On a terminal in the sandbox, relayed to ours; without a command it is a shell's. */
@@ -183,17 +201,18 @@ static int interact(struct run *run)
     struct pinfold_terminal_options what = PINFOLD_TERMINAL_OPTIONS_INIT;
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_terminal_exit end;
+    int r;
 
     if (run->options.command[0] && run->options.command[1])
         what.argv = (const char *const *)run->options.command;
     else
         what.command = run->options.command[0];
     what.timeout_seconds = run->options.timeout_seconds;
-    if (pf_relay(run->box.sandbox, &what, run->cancel, &end, &err) < 0)
+    r = pf_relay(run->box.sandbox, &what, run->cancel, &end, &err);
+    run->executed = r == 0 || r == -PINFOLD_EBACKEND;
+    if (r < 0)
         return failed(run, &err);
-    run->executed = true;
-    if (end.timed_out)
-        pf_note("the time of --timeout is over; everything was stopped");
+    note_end(run, &end);
     return end.exit_code;
 }
 

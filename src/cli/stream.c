@@ -49,20 +49,41 @@ static uint64_t room_for(const struct pf_outlet *out, enum pinfold_stream stream
 
     if (!out->limit)
         return UINT64_MAX;
+    if (out->full[stream == PINFOLD_STDERR])
+        return 0;
     if (stream == PINFOLD_STDERR)
         return room;
     share -= out->passed_stdout;
     return share < room ? share : room;
 }
 
+/* Where to cut what is to fit: not within a character of UTF-8 that would be whole with at most
+ * three bytes more. Bytes that are no UTF-8 lose at most as many. */
+static size_t fit(const char *data, size_t len, uint64_t room)
+{
+    size_t fits = len < room ? len : (size_t)room, lead = fits;
+
+    for (int back = 0; back < 3 && lead > 0; back++) {
+        unsigned char byte = (unsigned char)data[--lead];
+        size_t whole = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+
+        if (whole > 1)
+            return lead + whole > room ? lead : fits;
+        if (byte < 0x80)
+            break;
+    }
+    return fits;
+}
+
 int pf_outlet_write(void *ctx, enum pinfold_stream stream, const char *data, size_t len)
 {
     struct pf_outlet *out = ctx;
-    uint64_t room = room_for(out, stream);
+    size_t fits = fit(data, len, room_for(out, stream));
 
-    if (len > room) {
-        len = (size_t)room;
+    if (fits < len) {
+        len = fits;
         out->cut = true;
+        out->full[stream == PINFOLD_STDERR] = true; /* a little room may be left */
     }
     if (!len)
         return PINFOLD_OUTPUT_ENOUGH; /* what nobody reads costs the library next to nothing */

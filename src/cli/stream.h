@@ -17,7 +17,8 @@ struct pf_outlet {
     uint64_t passed;
     uint64_t passed_stdout;
     bool armed;
-    bool cut;      /* the limit cut something off */
+    bool full[2];  /* stdout, stderr: the limit cut something off it */
+    bool cut;      /* of either */
     bool late;     /* a write blocked until the deadline */
     int failed;    /* errno of a write that failed, or 0 */
     int failed_fd; /* where */

@@ -77,7 +77,8 @@ static void place_descriptors(struct pf_birth *birth)
 static int inner_main(void *arg)
 {
     struct pf_birth *birth = arg;
-    char name[] = PF_INIT_NAME, *argv[] = { name, NULL }, *envp[] = { NULL };
+    char name[] = PF_INIT_NAME, network[] = PF_INIT_NETWORK "=1";
+    char *argv[] = { name, NULL }, *envp[] = { birth->network ? network : NULL, NULL };
 
     keep_capabilities(birth);
     place_descriptors(birth);

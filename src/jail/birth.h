@@ -14,6 +14,7 @@ struct pf_birth {
     /* Borrowed until the end. See plan.h; workspace becomes its working directory. */
     int program, socket, resident, owner, workspace;
     bool overlay; /* it will mount one */
+    bool network; /* it makes its own */
 
     int pidfd;        /* the caller's after the end; -1 when it failed */
     int sys_errno;    /* 0: it runs */

@@ -323,19 +323,14 @@ static int add_all(struct pf_draft *draft, const struct pf_jail_config *config,
     return r;
 }
 
-static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits,
-                       const enum pinfold_holder *holders)
+static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits)
 {
     enum { LEAST_PID_MAX = 512 }; /* what the kernel takes depends on the number of processors */
-    enum pinfold_holder memory = holders[PINFOLD_LIMIT_MEMORY];
 
     head->processes = limits->processes;
     head->cpu_seconds = limits->cpu_seconds;
     head->open_files = limits->open_files;
     head->file_bytes = limits->file_bytes;
-    /* Where the memory itself is counted, programs may reserve what they like: those built with
-     * AddressSanitizer reserve terabytes. */
-    head->data_bytes = memory == PINFOLD_HOLDER_RLIMIT ? limits->memory_bytes : PINFOLD_UNLIMITED;
     if (geteuid() == 0 && limits->processes != PINFOLD_UNLIMITED && pf_limits_have_pid_max())
         head->max_processes = limits->processes < LEAST_PID_MAX ? LEAST_PID_MAX : limits->processes;
 }
@@ -361,8 +356,7 @@ static void free_draft(struct pf_draft *draft)
     pf_buf_done(&draft->mounted);
 }
 
-int pf_plan_compose(const struct pf_jail_config *config, const enum pinfold_holder *holders,
-                    struct pinfold_error *err)
+int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err)
 {
     struct pf_draft draft PF_CLEANUP(free_draft) = { .made = PF_BUF_INIT(PLAN_MAX),
                                                      .shown = PF_BUF_INIT(PLAN_MAX),
@@ -370,14 +364,13 @@ int pf_plan_compose(const struct pf_jail_config *config, const enum pinfold_hold
     struct pf_plan head = {
         .uid = geteuid(),
         .gid = getegid(),
-        .own_net = config->net != PINFOLD_NET_HOST,
         .alone = config->workspace_read_only,
         .proxy_port = config->net == PINFOLD_NET_ALLOW ? PF_JAIL_PROXY_PORT : 0,
     };
     size_t seed_len = config->seed ? strlen(config->seed) + 1 : 0;
     int r, fd;
 
-    set_limits(&head, &config->limits, holders);
+    set_limits(&head, &config->limits);
     r = add_all(&draft, config, err);
     if (r < 0)
         return r;

@@ -7,11 +7,9 @@
 #include "jail/jail.h"
 #include "jail/plan.h"
 
-/* Write the plan for config, whose limits are resolved, and held as holders says. Returns a sealed
- * descriptor or a negative code: -PINFOLD_EVALUE (a directory that cannot be shown), -PINFOLD_EOS,
- * -PINFOLD_ENOMEM. */
-int pf_plan_compose(const struct pf_jail_config *config, const enum pinfold_holder *holders,
-                    struct pinfold_error *err);
+/* Write the plan for config, whose limits are resolved. Returns a sealed descriptor or a negative
+ * code: -PINFOLD_EVALUE (a directory that cannot be shown), -PINFOLD_EOS, -PINFOLD_ENOMEM. */
+int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err);
 
 /* The parts of a plan, in the order in which they are performed: only when everything is made may
  * the root become read-only, and only what is mounted before that becomes so with it, which is

@@ -18,6 +18,24 @@ void init_no_overlay(const char *step, const char *object) __attribute__((noretu
 /* Say that the jail does without something. */
 void init_note(const char *step, const char *object);
 
+/* A process that does something beside the first one, in its memory: of that it must write nothing
+ * but what is its own, and it must not fail by itself, because errno is shared. It is not executed,
+ * so that what it opens needs no O_CLOEXEC. */
+struct init_helper {
+    pid_t pid;
+    int sys_errno;
+    const char *step, *object;
+    _Alignas(16) char stack[8192];
+};
+
+/* Start main(arg), which never returns; flags are those of clone(2), besides CLONE_VM. */
+void init_helper_start(struct init_helper *helper, int (*main)(void *arg), void *arg, int flags);
+/* In the helper: note that a step failed, with errno, and end. */
+void init_helper_fail(struct init_helper *helper, const char *step, const char *object)
+        __attribute__((noreturn));
+/* Wait for it, and fail if it did. */
+void init_helper_end(struct init_helper *helper);
+
 /* Send an event that brings a descriptor. */
 void init_send(enum pf_init_event event, int fd);
 
@@ -27,6 +45,9 @@ void init_each(const struct pf_plan *plan, size_t from, size_t to,
 const char *init_target(const struct pf_op *op);
 const char *init_text(const struct pf_op *op);
 
+/* When the machine is out of memory the kernel shall look here first. Before there are helpers: for
+ * memory that is shared it goes through all processes of the machine. */
+void init_offer_memory(void);
 /* Become the user of the jail, build the tree and make it the root. Only after the end is nothing
  * of the host's tree left. */
 void init_build_begin(const struct pf_plan *plan);
@@ -38,10 +59,12 @@ int init_overlay(const struct pf_plan *plan);
 void init_give_root(void);
 /* Make the network of the jail, beside whatever is done between these two. The second enters it,
  * and returns the socket that listens for the proxy, or -1. */
-void init_network_begin(const struct pf_plan *plan);
+void init_network_begin(void);
 int init_network_end(const struct pf_plan *plan);
+/* The part of giving up that does not hinder building, done before there is a plan. */
+void init_empty_bounding_set(void);
 /* Give up everything: after this nothing can be set up any more. */
-void init_lock(const struct pf_plan *plan);
+void init_lock(const struct pf_plan *plan, const struct pf_init_groups *groups);
 void init_landlock(const struct pf_plan *plan);
 /* Answer a request that no jail may serve. Returns whether it is one. */
 bool init_refuses(const struct pf_wire_request *request, const int *fds);

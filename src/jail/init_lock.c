@@ -39,7 +39,7 @@ static void limit(int resource, uint64_t value, const char *name)
 
 _Static_assert(RLIM_INFINITY == UINT64_MAX, "no limit is the same number on both sides");
 
-static void set_limits(const struct pf_plan *plan)
+static void set_limits(const struct pf_plan *plan, const struct pf_init_groups *groups)
 {
     /* Not 0, with which core dumps are still piped to a handler that runs as root on the host; of 1
      * byte neither a handler nor a file gets any. */
@@ -50,7 +50,17 @@ static void set_limits(const struct pf_plan *plan)
     limit(RLIMIT_NOFILE, plan->open_files, "of open files");
     limit(RLIMIT_FSIZE, plan->file_bytes, "of the size of files");
     /* Not the address space, of which many programs reserve more than they ever use. */
-    limit(RLIMIT_DATA, plan->data_bytes, "of memory");
+    limit(RLIMIT_DATA, groups->data_bytes, "of memory");
+}
+
+void init_empty_bounding_set(void)
+{
+    for (unsigned long cap = 0; cap < 64; cap++)
+        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
+            if (errno == EINVAL && cap > CAP_AUDIT_READ)
+                break; /* beyond the last one of this kernel */
+            init_fail("empty the bounding set", "of capabilities");
+        }
 }
 
 static void drop_capabilities(void)
@@ -63,12 +73,6 @@ static void drop_capabilities(void)
     struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
     const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
-    for (unsigned long cap = 0; cap < 64; cap++)
-        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0) {
-            if (errno == EINVAL && cap > CAP_AUDIT_READ)
-                break; /* beyond the last one of this kernel */
-            init_fail("empty the bounding set", "of capabilities");
-        }
     if (prctl(PR_SET_SECUREBITS, (unsigned long)BITS, 0, 0, 0) < 0)
         init_fail("lock the securebits", "");
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
@@ -85,12 +89,12 @@ static void install(const struct sock_filter *filter, size_t count)
         init_fail("install the seccomp filter (CONFIG_SECCOMP_FILTER)", "");
 }
 
-void init_lock(const struct pf_plan *plan)
+void init_lock(const struct pf_plan *plan, const struct pf_init_groups *groups)
 {
     static const struct sock_filter filter[] = { PF_SECCOMP_FILTER };
     static const struct sock_filter alone[] = { PF_SECCOMP_ALONE };
 
-    set_limits(plan);
+    set_limits(plan, groups);
     /* Owned by nobody of the jail: its memory, descriptors and root are closed to all inside, and
      * to those forked from it until they execute. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)

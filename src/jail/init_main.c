@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -109,16 +110,6 @@ void init_each(const struct pf_plan *plan, size_t from, size_t to,
     }
 }
 
-/* What is forked from here on is in the groups too. */
-static void enter_groups(const int *fds, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (write(fds[i], "0", 1) != 1)
-            init_fail("enter a control group", "of the sandbox");
-        close(fds[i]);
-    }
-}
-
 static const struct pf_plan *map_plan(int fd)
 {
     struct stat st;
@@ -133,30 +124,51 @@ static const struct pf_plan *map_plan(int fd)
     return plan;
 }
 
-static const struct pf_plan *receive_plan(void)
+/* Receive size bytes of the owner's, and the descriptors that come along. Returns their number. */
+static size_t receive(void *data, size_t size, int fds[static PF_INIT_FDS_MAX])
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_INIT_FDS_MAX * sizeof(int))];
-    int fds[PF_INIT_FDS_MAX];
-    char byte;
-    struct iovec iov = { &byte, sizeof(byte) };
+    struct iovec iov = { data, size };
     struct msghdr message = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
     };
-    size_t count = 0;
+    ssize_t len = recvmsg(PF_INIT_SOCKET, &message, MSG_CMSG_CLOEXEC);
     struct cmsghdr *part;
-    ssize_t len;
+    size_t count;
 
-    len = recvmsg(PF_INIT_SOCKET, &message, MSG_CMSG_CLOEXEC);
     if (len == 0) /* the owner has thought better of it */
         _exit(0);
-    part = len < 0 ? NULL : CMSG_FIRSTHDR(&message);
-    if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
-        count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    if (count == 0 || count > PF_COUNT(fds))
+    if (len != (ssize_t)size)
         init_fail("receive the plan", "");
+    part = CMSG_FIRSTHDR(&message);
+    if (!part || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
+        return 0;
+    count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     memcpy(fds, CMSG_DATA(part), count * sizeof(int));
-    enter_groups(fds + 1, count - 1);
+    return count;
+}
+
+static const struct pf_plan *receive_plan(void)
+{
+    int fds[PF_INIT_FDS_MAX];
+    char byte;
+
+    if (receive(&byte, sizeof(byte), fds) != 1)
+        init_fail("receive the plan", "");
     return map_plan(fds[0]);
+}
+
+/* What is forked from here on is in the groups too. */
+static void enter_groups(struct pf_init_groups *ret)
+{
+    int fds[PF_INIT_FDS_MAX];
+    size_t count = receive(ret, sizeof(*ret), fds);
+
+    for (size_t i = 0; i < count; i++) {
+        if (write(fds[i], "0", 1) != 1)
+            init_fail("enter a control group", "of the sandbox");
+        close(fds[i]);
+    }
 }
 
 /* Blocked signals do not reach PID 1 in any way: not from inside, where it could be meant as an
@@ -168,7 +180,7 @@ static int take_signals(void)
 
     sigfillset(&set);
     sigprocmask(SIG_SETMASK, &set, NULL);
-    signal(SIGCHLD, SIG_DFL);
+    pf_default_signals();
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -179,8 +191,10 @@ static int take_signals(void)
 
 int main(void)
 {
+    bool own_network = getenv(PF_INIT_NETWORK) != NULL;
     const struct pf_plan *plan;
-    int signals, proxy;
+    struct pf_init_groups groups;
+    int signals, proxy = -1;
 
     if (getpid() != 1 || fcntl(PF_INIT_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_RESIDENT, F_SETFD, FD_CLOEXEC) < 0 ||
@@ -193,14 +207,19 @@ int main(void)
     prctl(PR_SET_NAME, PF_INIT_NAME, 0, 0, 0);
     umask(0);
     signals = take_signals();
-    plan = receive_plan();
-    init_network_begin(plan);
-    init_build_begin(plan);
+    init_offer_memory();
+    if (own_network)
+        init_network_begin();
+    init_empty_bounding_set();
     if (sethostname("pinfold", 7) < 0)
         init_fail("name the sandbox", "");
-    proxy = init_network_end(plan);
+    plan = receive_plan();
+    init_build_begin(plan);
+    if (own_network)
+        proxy = init_network_end(plan);
     umask(022);
-    init_lock(plan);
+    enter_groups(&groups);
+    init_lock(plan, &groups);
     init_build_end();
     init_lease(PF_INIT_RESIDENT, PF_FIRST_LIFE);
     init_send(PF_INIT_READY, proxy);

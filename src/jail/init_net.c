@@ -2,7 +2,8 @@
 /*
  * The network of a jail. To make the namespace takes the kernel as long as half of the rest, so a
  * process beside the first one does it, which shares its descriptors: it leaves there a socket of
- * the new namespace, through which the first process finds it.
+ * the new namespace, through which the first process finds it. It shares the memory too, which
+ * copying would cost more than all else here, and errno with it: so it only notes what fails.
  */
 #include "jail/init.h"
 
@@ -16,77 +17,57 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-/* Far from what the first process opens meanwhile. */
-enum {
-    INSIDE = 40, /* a socket of the new namespace */
-    PROXY,
-};
+/* A socket of the new namespace, far from what the first process opens meanwhile. */
+#define INSIDE 40
 
-static pid_t helper;
+static struct init_helper helper;
 
-static void place(int fd, int number)
-{
-    if (fd < 0 || dup3(fd, number, O_CLOEXEC) < 0)
-        init_fail("make a socket", "of the sandbox");
-    close(fd);
-}
-
-static void raise_loopback(void)
+static int make_network(void *arg)
 {
     struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+    int fd;
 
-    place(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), INSIDE);
+    (void)arg;
+    if (unshare(CLONE_NEWNET) < 0)
+        init_helper_fail(&helper, "make a network namespace", "");
+    fd = socket(AF_INET, SOCK_DGRAM, 0);
+    if (fd < 0 || dup3(fd, INSIDE, O_CLOEXEC) < 0)
+        init_helper_fail(&helper, "make a socket", "of the sandbox");
+    close(fd);
     if (ioctl(INSIDE, SIOCSIFFLAGS, &request) < 0)
-        init_fail("bring up the loopback", "of the sandbox");
+        init_helper_fail(&helper, "bring up the loopback", "of the sandbox");
+    _exit(0);
 }
 
-static void listen_for_proxy(const struct pf_plan *plan)
+void init_network_begin(void)
+{
+    init_helper_start(&helper, make_network, NULL, CLONE_FILES);
+}
+
+static int listen_for_proxy(uint32_t port)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)plan->proxy_port),
+                                   .sin_port = htons((uint16_t)port),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    place(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), PROXY);
-    if (bind(PROXY, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-        listen(PROXY, SOMAXCONN) < 0)
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+        listen(fd, SOMAXCONN) < 0)
         init_fail("listen for the proxy", "of the sandbox");
-}
-
-void init_network_begin(const struct pf_plan *plan)
-{
-    if (!plan->own_net)
-        return;
-    helper = (pid_t)syscall(SYS_clone, (unsigned long)CLONE_FILES, NULL, NULL, NULL, NULL);
-    if (helper < 0)
-        init_fail("fork a process", "for the network of the sandbox");
-    if (helper > 0)
-        return;
-    if (unshare(CLONE_NEWNET) < 0)
-        init_fail("make a network namespace", "");
-    raise_loopback();
-    if (plan->proxy_port)
-        listen_for_proxy(plan);
-    _exit(0);
+    return fd;
 }
 
 int init_network_end(const struct pf_plan *plan)
 {
-    int status = 0, namespace;
+    int namespace;
 
-    if (!plan->own_net)
-        return -1;
-    while (waitpid(helper, &status, __WALL) < 0 && errno == EINTR) {
-    }
-    if (status != 0) /* it has said why */
-        _exit(1);
+    init_helper_end(&helper);
     namespace = ioctl(INSIDE, SIOCGSKNS);
     if (namespace < 0 || setns(namespace, CLONE_NEWNET) < 0)
         init_fail("enter the network namespace", "of the sandbox");
     close(namespace);
     close(INSIDE);
-    return plan->proxy_port ? PROXY : -1;
+    return plan->proxy_port ? listen_for_proxy(plan->proxy_port) : -1;
 }

@@ -36,7 +36,6 @@ static bool settle(int retire, int hand_over)
         [SOCKET] = PF_INIT_RESIDENT, [RETIRE] = retire, [HAND_OVER] = hand_over, [NOTHING] = null
     };
 
-    pf_default_signals();
     if (null < 0 || !pf_super_settle())
         return false;
     for (int i = SOCKET; i < FIRST_FREE; i++) {

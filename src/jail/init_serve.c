@@ -91,7 +91,6 @@ static void start(const struct pf_wire_request *request, const int *fds)
     }
     pid = fork();
     if (pid == 0) {
-        pf_default_signals();
         pf_serve(request, fds, NULL);
         _exit(0);
     }

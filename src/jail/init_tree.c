@@ -15,13 +15,12 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define MOST_PROCESSES (1 << 22) /* of any kernel */
 
 static int workspace = -1;
-static pid_t letting_go;
+static struct init_helper letting_go;
 
 static int clone_tree(int dir, const char *path)
 {
@@ -90,10 +89,16 @@ static void make_dir(const struct pf_op *op, const char *target)
 
 static void make_file(const struct pf_op *op, const char *target)
 {
-    int fd = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, op->mode);
     ssize_t len = (ssize_t)op->text_len - 1;
+    int fd;
 
-    if (fd < 0 || (len > 0 && write(fd, init_text(op), (size_t)len) != len))
+    if (len == 0) { /* most are there to be mounted on */
+        if (mknod(target, S_IFREG | op->mode, 0) < 0)
+            init_fail("make the file", target);
+        return;
+    }
+    fd = open(target, O_WRONLY | O_CREAT | O_EXCL, op->mode);
+    if (fd < 0 || write(fd, init_text(op), (size_t)len) != len)
         init_fail("make the file", target);
     close(fd);
 }
@@ -265,32 +270,27 @@ static void limit_processes(uint64_t count)
 
 /* Taking the old root away lasts until all processors have seen it: nothing to do for milliseconds
  * on a busy machine, so that somebody else waits for it. */
-static void let_go_begin(void)
+static int let_go(void *arg)
 {
-    letting_go = (pid_t)syscall(SYS_clone, 0UL, NULL, NULL, NULL, NULL);
-    if (letting_go < 0)
-        init_fail("fork a process", "to let go of the host's root");
-    if (letting_go == 0)
-        _exit(umount2(".", MNT_DETACH) < 0 ? errno : 0);
+    (void)arg;
+    if (umount2(".", MNT_DETACH) < 0)
+        init_helper_fail(&letting_go, "let go of the host's root", "");
+    _exit(0);
 }
 
 void init_build_end(void)
 {
-    int status = 0;
+    init_helper_end(&letting_go);
+}
 
-    while (waitpid(letting_go, &status, __WALL) < 0 && errno == EINTR) {
-    }
-    if (status == 0)
-        return;
-    errno = WIFEXITED(status) ? WEXITSTATUS(status) : ECANCELED;
-    init_fail("let go of the host's root", "");
+void init_offer_memory(void)
+{
+    write_file("/proc/self/oom_score_adj", "1000");
 }
 
 void init_build_begin(const struct pf_plan *plan)
 {
     map_ids(plan);
-    /* When the machine is out of memory the kernel shall look here first. */
-    write_file("/proc/self/oom_score_adj", "1000");
     if (set_attributes(AT_FDCWD, "/", AT_RECURSIVE, 0) < 0)
         init_fail("change a mount (mount_setattr, which Linux has since 5.12)", "");
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -313,7 +313,7 @@ void init_build_begin(const struct pf_plan *plan)
     /* The new root is put on top of the old one and the old one under it taken away. */
     if (syscall(SYS_pivot_root, ".", ".") < 0)
         init_fail("change the root (pivot_root)", "");
-    let_go_begin();
+    init_helper_start(&letting_go, let_go, NULL, 0);
     if (chdir("/workspace") < 0)
         init_fail("enter", "/workspace");
 }

@@ -77,13 +77,17 @@ static bool listen_to(int socket, struct pf_init_message *message, int64_t deadl
     };
     struct pollfd wait = { socket, POLLIN, 0 };
     struct cmsghdr *part;
+    ssize_t len = -1;
     int r;
 
     *ret_fd = -1;
-    do
+    do {
         r = poll(&wait, 1, pf_clock_poll_ms(deadline));
-    while (r < 0 && errno == EINTR);
-    if (r <= 0 || recvmsg(socket, &header, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*message))
+        if (r > 0)
+            len = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+        /* Reset, once: it ended before it had read all; what it said before that is there still. */
+    } while ((r < 0 && errno == EINTR) || (r > 0 && len < 0 && errno == ECONNRESET));
+    if (len != (ssize_t)sizeof(*message))
         return false;
     part = CMSG_FIRSTHDR(&header);
     if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
@@ -120,35 +124,56 @@ static int await_ready(struct pf_jail *jail, struct pinfold_error *err)
                    pf_clock_now() >= deadline ? "does not answer" : "died at its start");
 }
 
-/* Hand over the plan, and what init has to write to to be in the groups. */
-static int send_plan(struct pf_jail *jail, int plan, struct pinfold_error *err)
+static int hand_over(const struct pf_jail *jail, struct iovec data, const int *fds, size_t count,
+                     struct pinfold_error *err)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE((1 + PF_CGROUP_MAX) * sizeof(int))] = { 0 };
-    int fds[1 + PF_CGROUP_MAX] = { plan }, count = 1, entries, r = 0;
-    char byte = 0;
-    struct iovec iov = { &byte, sizeof(byte) };
-    struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control };
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_INIT_FDS_MAX * sizeof(int))] = { 0 };
+    struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
     struct cmsghdr *part;
 
-    entries = pf_cgroup_entries(&jail->cgroup, fds + 1);
-    if (entries < 0)
-        return pf_fail_os(err, -entries, "start a sandbox: open its control group");
-    count += entries;
-    message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
-    part = CMSG_FIRSTHDR(&message);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
-    memcpy(CMSG_DATA(part), fds, (size_t)count * sizeof(int));
+    if (count > 0) {
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        part = CMSG_FIRSTHDR(&message);
+        part->cmsg_level = SOL_SOCKET;
+        part->cmsg_type = SCM_RIGHTS;
+        part->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(part), fds, count * sizeof(int));
+    }
     /* When it is gone it has said why. */
     if (sendmsg(jail->socket, &message, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET)
-        r = pf_fail_os(err, errno, "start a sandbox: hand over its plan");
-    while (count > 1)
+        return pf_fail_os(err, errno, "start a sandbox: hand over its plan");
+    return 0;
+}
+
+static int send_plan(const struct pf_jail *jail, const struct pf_jail_config *config,
+                     struct pinfold_error *err)
+{
+    _cleanup_close_ int plan = pf_plan_compose(config, err);
+    char byte = 0;
+
+    return plan < 0 ? plan : hand_over(jail, (struct iovec){ &byte, 1 }, &plan, 1, err);
+}
+
+static int send_groups(const struct pf_jail *jail, const struct pinfold_limits *limits,
+                       struct pinfold_error *err)
+{
+    /* Where the memory itself is counted, programs may reserve what they like: those built with
+     * AddressSanitizer reserve terabytes. */
+    bool reserved = jail->holders[PINFOLD_LIMIT_MEMORY] == PINFOLD_HOLDER_RLIMIT;
+    struct pf_init_groups groups = { reserved ? limits->memory_bytes : PINFOLD_UNLIMITED };
+    int fds[PF_CGROUP_MAX], count = pf_cgroup_entries(&jail->cgroup, fds), r;
+
+    if (count < 0)
+        return pf_fail_os(err, -count, "start a sandbox: open its control group");
+    r = hand_over(jail, (struct iovec){ &groups, sizeof(groups) }, fds, (size_t)count, err);
+    while (count > 0)
         close(fds[--count]);
     return r;
 }
 
-/* The groups that what init forks will be in, and the plan: made while init is started. */
+/* The plan, and the groups that what init forks later will be in: made while init is started and
+ * builds. */
 static int prepare(struct pf_jail *jail, const struct pf_jail_config *config,
                    struct pinfold_error *err)
 {
@@ -156,9 +181,12 @@ static int prepare(struct pf_jail *jail, const struct pf_jail_config *config,
     int r;
 
     pf_limits_resolve(&resolved.limits);
+    r = send_plan(jail, &resolved, err);
+    if (r < 0)
+        return r;
     pf_cgroup_make(NULL, &resolved.limits, &jail->cgroup);
     r = pf_limits_hold(&resolved.limits, &jail->cgroup, jail->holders, err);
-    return r < 0 ? r : pf_plan_compose(&resolved, jail->holders, err);
+    return r < 0 ? r : send_groups(jail, &resolved.limits, err);
 }
 
 /* With / as the workspace everything would be shown after all. */
@@ -202,20 +230,20 @@ static int start(struct pf_jail *jail, const char *path, const struct pf_jail_co
         .owner = owner,
         .workspace = config->workspace_fd,
         .overlay = config->seed != NULL,
+        .network = config->net != PINFOLD_NET_HOST,
     };
     pf_birth_begin(&birth);
-    _cleanup_close_ int plan = prepare(jail, config, err);
+    r = prepare(jail, config, err);
     pf_birth_end(&birth);
     jail->pidfd = birth.pidfd;
     close(pair[1]);
     close(resident[1]);
-    if (plan < 0)
-        return plan;
+    if (r < 0)
+        return r;
     if (birth.sys_errno != 0)
         return birth.refused ? refused(err, birth.sys_errno, birth.step)
                              : pf_fail_os(err, birth.sys_errno, "start a sandbox: %s", birth.step);
-    r = send_plan(jail, plan, err);
-    return r < 0 ? r : await_ready(jail, err);
+    return await_ready(jail, err);
 }
 
 int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,

@@ -18,10 +18,13 @@
 #define PF_LAYER_HIDDEN "hidden"   /* on the seed, with whiteouts for what is not shown of it */
 #define PF_LAYER_WORK "work"       /* the overlay's own */
 
-/* Where init finds its descriptors. Its working directory is the workspace. The plan comes over the
- * socket, in a datagram of one byte with up to PF_INIT_FDS_MAX descriptors: the plan, and files
- * that a "0" is written to by who wants to be in a control group. */
+/* Where init finds its descriptors. Its working directory is the workspace. Two datagrams come over
+ * the socket: one byte and the plan, which init builds from while the owner makes control groups;
+ * then struct pf_init_groups and files that a "0" is written to by who wants to be in a group. */
 #define PF_INIT_FDS_MAX 8
+/* A variable of init's when the network is the jail's own: it can begin without the plan. Unlike an
+ * argument nobody inside can read it. */
+#define PF_INIT_NETWORK "own_network"
 enum {
     PF_INIT_SOCKET = 3,
     PF_INIT_RESIDENT = 4, /* the socket of the resident supervisor */
@@ -62,16 +65,19 @@ struct pf_plan {
     uint64_t ops_end;       /* where the operations end */
     uint64_t shown_end;     /* what comes before becomes read-only together: struct pf_draft */
     uint64_t max_processes; /* of the process namespace; 0: as it is */
-    uint64_t processes, cpu_seconds, open_files, file_bytes, data_bytes; /* UINT64_MAX: no limit */
+    uint64_t processes, cpu_seconds, open_files, file_bytes; /* UINT64_MAX: no limit */
     uid_t uid; /* of the owner, who is PF_JAIL_UID inside */
     gid_t gid;
     /* The seed of an overlay: its path, after the operations; 0: the workspace is shown as it is.
      */
     uint64_t seed_at;
     uint64_t seed_dev, seed_ino; /* what must be found there */
-    uint32_t own_net;            /* the network is the jail's own: bring its loopback up */
     uint32_t alone;      /* the workspace is read-only: let nobody hand in a descriptor to it */
     uint32_t proxy_port; /* listen there and send the socket with READY; 0: do not */
+};
+
+struct pf_init_groups {
+    uint64_t data_bytes; /* a limit for each process; UINT64_MAX: none */
 };
 
 #define PF_JAIL_UID 1000

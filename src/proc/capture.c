@@ -113,7 +113,7 @@ static bool is_wanted(const struct pf_capture *capture, const struct pf_stream *
            (!capture->request->discard && (!stream->full || capture->keep_tail));
 }
 
-static void close_stream(struct pf_stream *stream)
+void pf_capture_close(struct pf_stream *stream)
 {
     close(stream->fd);
     stream->fd = -1;
@@ -188,12 +188,13 @@ int pf_capture_read(struct pf_capture *capture, struct pf_stream *stream, struct
                        ? 0
                        : pf_fail_os(err, errno, "read the output of the command");
     if (len == 0) {
-        close_stream(stream);
+        pf_capture_close(stream);
         return 0;
     }
     stream->raw_bytes += (size_t)len;
     r = wanted ? use(capture, stream, buffer, (size_t)len, err) : 0;
-    if (capture->request->secret)
+    /* What was thrown away has not come by here, and may have been more. */
+    if (wanted && capture->request->secret)
         explicit_bzero(buffer, (size_t)len);
     return r;
 }

@@ -47,6 +47,9 @@ void pf_capture_done(struct pf_capture *capture);
 int pf_capture_read(struct pf_capture *capture, struct pf_stream *stream,
                     struct pinfold_error *err);
 
+/* The stream has ended, and holds nothing. */
+void pf_capture_close(struct pf_stream *stream);
+
 /* The streams are over: a character that was cut short becomes U+FFFD. */
 void pf_capture_end_text(struct pf_capture *capture);
 

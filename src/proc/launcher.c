@@ -27,7 +27,10 @@ struct pf_launcher {
     size_t running; /* commands that a pf_run() waits for */
     unsigned refs;  /* of whoever made it, and of terminals */
     bool stopped;
-    bool stays;  /* see pf_launcher_let_stay() */
+    bool stays; /* see pf_launcher_let_stay() */
+    bool has_left_one;
+    void (*at_end)(const char *arg);
+    const char *at_end_arg;
     pid_t owner; /* a fork of the host must not touch what is its parent's */
     enum pf_launch_mode mode, last_mode;
     const char *helper_path; /* of a test */
@@ -62,9 +65,17 @@ int pf_launcher_new_in_jail(int socket, int resident, struct pf_launcher **ret,
     return r;
 }
 
-void pf_launcher_let_stay(struct pf_launcher *launcher)
+void pf_launcher_let_stay(struct pf_launcher *launcher, void (*at_end)(const char *arg),
+                          const char *arg)
 {
     launcher->stays = true;
+    launcher->at_end = at_end;
+    launcher->at_end_arg = arg;
+}
+
+bool pf_launcher_has_left_one(const struct pf_launcher *launcher)
+{
+    return launcher->has_left_one;
 }
 
 void pf_launcher_force(struct pf_launcher *launcher, enum pf_launch_mode mode, const char *helper)
@@ -180,6 +191,8 @@ static int launch(struct pf_launcher *launcher, struct pf_super_spec *spec, pid_
         return r;
     launcher->last_mode = PF_LAUNCH_DIRECT;
     spec->stays = launcher->stays && !spec->terminal;
+    spec->at_end = launcher->at_end;
+    spec->at_end_arg = launcher->at_end_arg;
     *ret_pid = fork_supervisor(spec);
     return *ret_pid < 0 ? pf_fail_os(err, -*ret_pid, "fork a supervisor for the command") : 0;
 }
@@ -478,6 +491,7 @@ void pf_launcher_stop(struct pf_launcher *launcher)
         left = live->next;
         if (live->over && live->control >= 0) {
             free(live); /* its supervisor ends with this process */
+            launcher->has_left_one = true;
             continue;
         }
         wait_for_end(live);

@@ -226,7 +226,9 @@ static void collect(struct run *run, struct pinfold_error *err)
         if (ready <= 0)
             continue;
         for (int i = OUT; i <= ERR; i++)
-            if (fds[i].revents)
+            if (fds[i].revents == POLLHUP) /* and nothing in it: no need to read that */
+                pf_capture_close(&streams[i]);
+            else if (fds[i].revents)
                 read_stream(run, &streams[i], err);
         if (fds[CONTROL].revents)
             hear(run);

@@ -26,7 +26,12 @@ int pf_launcher_new_in_jail(int socket, int resident, struct pf_launcher **ret,
 /* This process ends when it has stopped the launcher: supervisors that are done may stay until then
  * and hold their command's working directory, which makes removing it quick. Nobody waits for the
  * last of them. */
-void pf_launcher_let_stay(struct pf_launcher *launcher);
+void pf_launcher_let_stay(struct pf_launcher *launcher, void (*at_end)(const char *arg),
+                          const char *arg);
+/* Whether one of them stays after pf_launcher_stop(): it calls at_end when this process has ended,
+ * or does not if it is killed. at_end, which may be NULL, must be async-signal-safe and allocate
+ * nothing; arg must live as long as the launcher. */
+bool pf_launcher_has_left_one(const struct pf_launcher *launcher);
 
 /* Kill every command and what is left of finished ones, wait for it, and refuse new commands.
  * Calls of pf_run() under way return with what they have, exit code 137; do not call this from
@@ -50,7 +55,7 @@ struct pf_run_request {
     size_t output_limit;     /* bytes of decoded stdout and stderr together kept in the result */
     bool keep_tail;
     bool discard;
-    bool secret; /* with discard: what was read is wiped once on_output has had it */
+    bool secret;          /* with discard: what was read is wiped once on_output has had it */
     uint64_t spool_limit; /* 0: no spool */
     pinfold_output_fn on_output;
     void *on_output_ctx;

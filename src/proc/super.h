@@ -29,11 +29,14 @@ struct pf_super_spec {
     pid_t owner;          /* whose death ends the command; 0: the hang-up of control tells it */
     int64_t deadline;     /* CLOCK_MONOTONIC in ns, or PF_NEVER */
     bool stays;           /* after EXITED as the last word, with cwd, until the owner hangs up */
-    bool search;          /* look argv[0] up in the command's PATH; else run /bin/sh */
-    bool terminal;        /* no pipes: make a terminal, and send its master to the owner */
-    uint16_t rows, cols;  /* of the terminal */
-    int slave;            /* the terminal, once the supervisor has made it */
-    bool fresh_signals;   /* none is ignored but SIGCHLD: the leader need not see to it */
+    /* If an owner has told one that stays to stop, then called when it has hung up; or NULL. */
+    void (*at_end)(const char *at_end_arg);
+    const char *at_end_arg;
+    bool search;         /* look argv[0] up in the command's PATH; else run /bin/sh */
+    bool terminal;       /* no pipes: make a terminal, and send its master to the owner */
+    uint16_t rows, cols; /* of the terminal */
+    int slave;           /* the terminal, once the supervisor has made it */
+    bool fresh_signals;  /* none is ignored but SIGCHLD: the leader need not see to it */
     const struct pf_resident *resident; /* this process goes on after the command; or NULL */
     const char *const *argv;
     const char *const *envp;

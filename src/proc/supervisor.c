@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -180,6 +181,15 @@ static void add_usage(struct super *super, const struct rusage *usage)
         super->peak_bytes = peak;
 }
 
+/* A child that asked to be traced (PTRACE_TRACEME) has made a tracer of us: each of its signals
+ * stops it, and wait tells us so unasked. Let it go on untraced. The trap of its next execve is for
+ * tracers only. */
+static void release(pid_t pid, int sig)
+{
+    if (ptrace(PTRACE_DETACH, pid, NULL, (void *)(intptr_t)(sig == SIGTRAP ? 0 : sig)) < 0)
+        kill(pid, SIGKILL);
+}
+
 static void reap(struct super *super)
 {
     struct rusage usage;
@@ -187,6 +197,10 @@ static void reap(struct super *super)
     pid_t pid;
 
     while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+        if (WIFSTOPPED(status)) {
+            release(pid, WSTOPSIG(status));
+            continue;
+        }
         add_usage(super, &usage);
         if (pid == super->leader) {
             super->leader_gone = true;
@@ -209,10 +223,13 @@ static void stay(const struct super *super)
 {
     struct pollfd fds[] = { { super->control, 0, 0 }, /* only the hang-up */
                             { super->owner, POLLIN, 0 } };
+    unsigned char order;
 
     while (super->control >= 0 && super->owner >= 0 && poll(fds, PF_COUNT(fds), -1) < 0 &&
            errno == EINTR) {
     }
+    if (super->spec->at_end && recv(super->control, &order, sizeof(order), MSG_DONTWAIT) == 1)
+        super->spec->at_end(super->spec->at_end_arg);
 }
 
 static bool tell_end(const struct super *super, enum pf_super_event event, unsigned left)

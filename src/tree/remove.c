@@ -23,12 +23,19 @@ struct removal {
     struct pinfold_error failure;
 };
 
-static void closedirp(DIR **dir)
+/* readdir(3) without an allocation: see remove.h. */
+struct reader {
+    int fd;
+    ssize_t len, at; /* of batch: what was read, and how much of that was given */
+    _Alignas(struct dirent64) char batch[8192];
+};
+
+static void reader_close(struct reader *reader)
 {
-    if (*dir)
-        closedir(*dir);
+    if (reader->fd >= 0)
+        close(reader->fd);
 }
-#define _cleanup_dir_ PF_CLEANUP(closedirp)
+#define _cleanup_reader_ PF_CLEANUP(reader_close)
 
 /* What somebody else has deleted meanwhile is no failure. */
 static void note_failure(struct removal *removal, int sys_errno, const char *name)
@@ -63,26 +70,25 @@ int pf_tree_open_owned(int parent_fd, const char *name)
     return chmod(link, S_IRWXU) == 0 ? openat(parent_fd, name, O_RDONLY | flags) : -1;
 }
 
-static DIR *open_reader(int parent, const char *name)
-{
-    int fd = pf_tree_open_owned(parent, name);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-    if (fd >= 0 && !dir)
-        close(fd);
-    return dir;
-}
-
 /* The next name, or NULL at the end; a failure to read leaves errno. */
-static const char *next_name(DIR *dir)
+static const char *next_name(struct reader *reader)
 {
-    const struct dirent *entry;
+    const struct dirent64 *entry;
 
     do {
         errno = 0;
-        entry = readdir(dir);
-    } while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
-    return entry ? entry->d_name : NULL;
+        if (reader->at == reader->len) {
+            reader->at = 0;
+            reader->len = getdents64(reader->fd, reader->batch, sizeof(reader->batch));
+        }
+        if (reader->len <= 0) {
+            reader->len = 0;
+            return NULL;
+        }
+        entry = (const struct dirent64 *)(const void *)(reader->batch + reader->at);
+        reader->at += entry->d_reclen;
+    } while (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0);
+    return entry->d_name;
 }
 
 /* Returns 0 or an errno: ENOTEMPTY for a directory that something is in. */
@@ -118,20 +124,20 @@ static int move_up(struct removal *removal, int parent, const char *name)
 /* Delete a directory in the root that is not empty. What is in it and not empty moves up. */
 static void drop_full(struct removal *removal, const char *name)
 {
-    _cleanup_dir_ DIR *dir = open_reader(removal->root, name);
+    _cleanup_reader_ struct reader dir = { .fd = pf_tree_open_owned(removal->root, name) };
     const char *inner;
-    int failed = dir ? 0 : errno;
+    int failed = dir.fd >= 0 ? 0 : errno;
 
-    while (dir && (inner = next_name(dir))) {
-        int r = drop(dirfd(dir), inner);
+    while (dir.fd >= 0 && (inner = next_name(&dir))) {
+        int r = drop(dir.fd, inner);
         if (r == ENOTEMPTY)
-            r = move_up(removal, dirfd(dir), inner);
+            r = move_up(removal, dir.fd, inner);
         if (r == 0)
             removal->progress = true;
         else
             note_failure(removal, r, inner);
     }
-    if (dir)
+    if (dir.fd >= 0)
         failed = errno ? errno : drop(removal->root, name);
     if (failed == 0)
         removal->progress = true;
@@ -141,12 +147,13 @@ static void drop_full(struct removal *removal, const char *name)
 
 static void pass_over(struct removal *removal)
 {
-    _cleanup_dir_ DIR *dir = open_reader(removal->root, ".");
+    _cleanup_reader_ struct reader dir = { .fd = pf_tree_open_owned(removal->root, ".") };
     const char *name;
+    int failed = dir.fd >= 0 ? 0 : errno;
 
     removal->progress = false;
     removal->failure = (struct pinfold_error)PINFOLD_ERROR_INIT;
-    while (dir && (name = next_name(dir))) {
+    while (dir.fd >= 0 && (name = next_name(&dir))) {
         int r = drop(removal->root, name);
         if (r == 0)
             removal->progress = true;
@@ -155,8 +162,10 @@ static void pass_over(struct removal *removal)
         else
             note_failure(removal, r, name);
     }
-    if (!dir || errno)
-        note_failure(removal, errno, ".");
+    if (dir.fd >= 0)
+        failed = errno;
+    if (failed)
+        note_failure(removal, failed, ".");
 }
 
 int pf_tree_empty(int root_fd, struct pinfold_error *err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deleting trees that an agent made. Links are not followed, and modes do not matter. */
+/* Deleting trees that an agent made. Links are not followed, and modes do not matter. Allocates
+ * nothing and takes no lock: a supervisor may do it. */
 #ifndef PF_TREE_REMOVE_H
 #define PF_TREE_REMOVE_H
 

@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "tree/remove.h"
+#include "tree/temp_sweep.h"
 
 #define LIVE "pinfold-run-"
 #define KEPT "pinfold-kept-"
@@ -196,14 +198,33 @@ static void sweep(const char *path)
     }
 }
 
+void pf_temp_sweep_beside(const char *workspace)
+{
+    char place[PATH_MAX];
+    const char *slash = strrchr(workspace, '/');
+    size_t len = slash ? (size_t)(slash - workspace) : 0;
+
+    if (!slash || len >= sizeof(place))
+        return;
+    memcpy(place, workspace, len);
+    place[len] = '\0';
+    sweep(len > 0 ? place : "/");
+}
+
+static _Atomic int64_t next_sweep;
+
 /* At most once in a while: a process that has a thousand sandboxes would look at all of them each
  * time that it closes one. */
 static bool is_time(void)
 {
-    static _Atomic int64_t next;
-    int64_t now = pf_clock_now(), due = atomic_load(&next);
+    int64_t now = pf_clock_now(), due = atomic_load(&next_sweep);
 
-    return now >= due && atomic_compare_exchange_strong(&next, &due, now + SWEEP_EVERY_NS);
+    return now >= due && atomic_compare_exchange_strong(&next_sweep, &due, now + SWEEP_EVERY_NS);
+}
+
+void pf_temp_sweep_follows(void)
+{
+    atomic_store(&next_sweep, pf_clock_deadline(SWEEP_EVERY_NS));
 }
 
 int pinfold_temp_workspace_free(struct pinfold_temp_workspace *workspace, struct pinfold_error *err)
@@ -215,10 +236,8 @@ int pinfold_temp_workspace_free(struct pinfold_temp_workspace *workspace, struct
     if (workspace->owner == getpid()) {
         if (!workspace->kept)
             r = delete_locked(workspace->fd, AT_FDCWD, workspace->path, err);
-        if (is_time()) {
-            *strrchr(workspace->path, '/') = '\0';
-            sweep(*workspace->path ? workspace->path : "/");
-        }
+        if (is_time())
+            pf_temp_sweep_beside(workspace->path);
     }
     close(workspace->fd);
     workspace_freep(&workspace);

@@ -194,6 +194,25 @@ static void commands_start_a_little_beyond_the_limit(void **state)
     assert_int_equal(f->quota.over, PINFOLD_LIMIT_NONE);
 }
 
+static void what_was_deleted_counts_at_once(void **state)
+{
+    struct fixture *f = *state;
+
+    begin(f, 4 * MIB);
+    write_mib(f, "a", 8);
+    assert_int_equal(pf_quota_admit(&f->quota, 1, &f->err), -PINFOLD_EOS);
+    assert_int_equal(unlinkat(f->fd, "a", 0), 0);
+    f->quota.next_sum = PF_NEVER;
+    assert_int_equal(pf_quota_admit(&f->quota, 0, &f->err), -PINFOLD_EOS); /* not told */
+    pf_quota_shrunk(&f->quota);
+    assert_int_equal(pf_quota_admit(&f->quota, 0, &f->err), 0);
+    assert_int_equal(f->quota.over, PINFOLD_LIMIT_NONE);
+    /* With room to spare nothing is added up for it. */
+    f->quota.next_sum = PF_NEVER;
+    pf_quota_shrunk(&f->quota);
+    assert_int_equal(f->quota.next_sum, PF_NEVER);
+}
+
 static void a_seed_that_is_too_large_is_an_error(void **state)
 {
     struct fixture *f = *state;
@@ -291,6 +310,7 @@ int main(void)
         IN_DIR(more_than_fits_is_not_written),
         IN_DIR(a_full_disk_admits_nothing),
         IN_DIR(commands_start_a_little_beyond_the_limit),
+        IN_DIR(what_was_deleted_counts_at_once),
         IN_DIR(a_seed_that_is_too_large_is_an_error),
         IN_DIR(what_grows_beyond_the_limit_is_killed),
         IN_DIR(what_runs_on_is_looked_after_and_killed),

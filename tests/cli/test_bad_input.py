@@ -193,6 +193,18 @@ def test_a_path_of_5000_bytes(pinfold):
     fails(pinfold("run", "-q", "--seed", "/tmp/" + "a/" * 2500, "true"), "File name too long")
 
 
+@pytest.mark.parametrize("option", ["--workspace {}", "--rw {}", "--sync={}", "--sync --seed {}"])
+def test_an_audit_file_that_the_command_could_change(pinfold, tmp_path, option):
+    place = tmp_path / "place"
+    (place / "sub").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("place/sub")
+    for trail in (place / "trail", place / "sub/trail", tmp_path / "link/trail"):
+        where = [word.format(place) for word in option.split()]
+        fails(pinfold("run", "-q", *where, "--audit", trail, "echo ran"), "--audit", str(trail))
+    done = pinfold("run", "-q", *where, "--audit", tmp_path / "place-trail", "echo ran")
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+
+
 def test_an_audit_file_that_cannot_be_opened(pinfold, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "target")

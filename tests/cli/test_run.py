@@ -127,6 +127,20 @@ def test_max_output_cuts_the_stream_and_says_so(pinfold, backend):
     assert "end\n" in done.stderr
 
 
+@pytest.mark.parametrize("letter", ["é", "€", "🦊"])
+@pytest.mark.parametrize("limit", range(1000, 1006))
+def test_max_output_cuts_no_letter_in_two(pinfold, project, letter, limit):
+    (project / "text.md").write_text(letter * 5000)
+    for stream in ("1", "2"):
+        # In one piece, and in pieces that end within a letter.
+        for command in ("cat text.md", "dd if=text.md bs=7 status=none"):
+            done = pinfold("run", "-q", "--backend", "local", "--seed", project, "--max-output", str(limit),
+                           f"({command}) >&{stream}", text=False)
+            told = (done.stdout if stream == "1" else done.stderr).decode()
+            room = limit - limit // 4 if stream == "1" else limit
+            assert set(told) == {letter} and len(told.encode()) > room - len(letter.encode())
+
+
 def test_max_output_holds_for_both_streams_together(run):
     done = run("--max-output", "1K", "yes | head -c 500; yes | head -c 5000 >&2")
     assert (len(done.stdout), len(done.stderr)) == (500, 524)

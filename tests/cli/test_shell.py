@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -351,6 +352,29 @@ def test_time_runs_out_only_when_it_was_given(box):
     term = box.start("run", "--tty", "--timeout", "0.5", f"trap '' HUP TERM; sleep {hidden}; :")
     assert term.wait() == 124
     assert processes_with(hidden) == []
+
+
+@pytest.mark.parametrize("option, command, status", [
+    ("--workspace-size=1M", "head -c 4000000 /dev/zero >big; sleep 60", 137),
+    ("--cpu-seconds=1", "while :; do :; done", 128 + signal.SIGXCPU),
+    ("--file-size=1M", "head -c 4000000 /dev/zero >big", 128 + signal.SIGXFSZ)])
+def test_a_limit_that_ends_it_is_told(option, command, status):
+    term = Terminal()
+    try:
+        term.start(BUILD / "pinfold", "run", "--tty", option, command)
+        term.expect(re.escape(option.split("=")[0]) + " gives it more")
+        assert term.wait() == status
+    finally:
+        term.close()
+
+
+def test_a_command_that_kills_its_supervisor_does_not_lose_its_results(box, common):
+    out = common / "out"
+    out.mkdir()
+    os.chown(out, box.user, box.user)
+    term = box.start("run", "--tty", f"--sync={out}", "echo made >out.md; kill -9 $PPID; sleep 60")
+    assert term.wait() == 125
+    assert (out / "out.md").read_text() == "made\n"
 
 
 def test_the_audit_tells_of_its_start_and_its_end(box, common):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C, a closed stdout, a reader that does not read, SIGKILL: nothing stays behind."""
 
+import json
 import os
 import pty
 import random
@@ -238,3 +239,44 @@ def test_no_process_outlives_a_run_by_much(pinfold, tmp_path, where):
                    "tr '\\0' '\\n' </proc/$PPID/environ", env=env, cwd=tmp_path)
     assert f"MARK={mark}\n" in done.stdout  # the supervisor would be found
     wait_until(lambda: not supervisors_of(mark))
+
+
+@pytest.mark.parametrize("mode", ["copy", "overlay"])
+def test_a_command_that_kills_its_supervisor_does_not_lose_its_results(pinfold, project, mode, tmp_path):
+    done = pinfold("run", "--seed", project, "--seed-mode", mode, f"--sync={tmp_path / 'out'}",
+                   "echo made >out.md; kill -9 $PPID; sleep 60")
+    assert done.returncode == 125 and "its supervisor died" in done.stderr
+    assert (tmp_path / "out/out.md").read_text() == "made\n"
+    done = pinfold("run", "--json", "--seed", project, "--seed-mode", mode,
+                   f"--sync={tmp_path / 'out'}", "echo more >out.md; kill -9 -1")
+    assert done.returncode == 125
+    answer = json.loads(done.stdout)
+    assert answer["error"]["type"] == "RuntimeError" and answer["sync"]["files_synced"] == 1
+    assert (tmp_path / "out/out.md").read_text() == "more\n"
+
+
+# The first process asks its parent, the supervisor, to trace it, as some programs do to find out
+# whether they are debugged; so does one that comes to the supervisor as an orphan.
+TRACED = """
+import ctypes, os, signal, sys, time
+if sys.argv[1] == "orphan" and os.fork():
+    time.sleep(0.5)
+    os._exit(7)
+time.sleep(0.2 if sys.argv[1] == "orphan" else 0)
+assert ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0
+signal.signal(signal.SIGUSR1, lambda *_: print("had it", flush=True))
+for _ in range(3):
+    os.kill(os.getpid(), signal.SIGUSR1)
+print("goes on", flush=True)
+if sys.argv[1] == "die":
+    os.kill(os.getpid(), signal.SIGTERM)
+os.execvp("sh", ["sh", "-c", "exit 7"])
+"""
+
+
+@pytest.mark.parametrize("how, status", [("exec", 7), ("die", 128 + signal.SIGTERM), ("orphan", 7)])
+def test_a_command_that_makes_a_tracer_of_its_supervisor_runs_on(run, project, how, status):
+    (project / "traced.py").write_text(TRACED)
+    done = run("--seed", project, "--timeout", "30", "--", "/usr/bin/python3", "traced.py", how)
+    assert (done.returncode, done.stderr) == (status, "")
+    assert done.stdout == "had it\n" * 3 + "goes on\n"

@@ -70,6 +70,7 @@ static const struct attempt attempts[] = {
     { "a generic netlink socket", SYS_socket, { AF_NETLINK, SOCK_RAW, 16 } },
     { "a route netlink socket", SYS_socket, { AF_NETLINK, SOCK_RAW, 0 } },
     { "an executable data personality", SYS_personality, { 0x0400000 } },
+    { "one hidden behind the highest bit", SYS_personality, { 0x80400000 } },
     { "asking for the personality", SYS_personality, { 0xffffffff } },
     { "a fixed address personality", SYS_personality, { 0x0040000 } },
 #ifdef __x86_64__

@@ -69,6 +69,7 @@ static void system_calls_of_use_to_exploits_are_refused(void **state)
                                    "a generic netlink socket: EPROTONOSUPPORT\n"
                                    "a route netlink socket: done\n"
                                    "an executable data personality: EPERM\n"
+                                   "one hidden behind the highest bit: EPERM\n"
                                    "asking for the personality: done\n"
                                    "a fixed address personality: done\n";
     struct fixture *f = *state;

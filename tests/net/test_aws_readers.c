@@ -164,8 +164,8 @@ static void what_is_no_plain_xml_is_refused(void **state)
         "<a><b><c>1</c><c>2</c></b></a>",
         "<a><b><c>1<d/></c></b></a>",
         "<a><b><c>\xff</c></b></a>",
-        "<a><b><c><d><e><f><g><h><i><j><k><l><m><n><o><p><q></q></p></o></n></m></l></k></j></i>"
-        "</h></g></f></e></d></c></b></a>",
+        ("<a><b><c><d><e><f><g><h><i><j><k><l><m><n><o><p><q></q></p></o></n></m></l></k></j></i>"
+         "</h></g></f></e></d></c></b></a>"),
     };
     struct pf_aws_xml_field field = { "a/b/c", NULL };
 

@@ -52,10 +52,11 @@ static char *answer(void *ctx, const char *request)
 
 static void write_files(const char *name)
 {
-    static const char token[] = "{\"startUrl\":\"https://x.awsapps.com/start\",\"region\":\"us-west-2\","
-                        "\"accessToken\":\"ssoaccesstok\",\"expiresAt\":\"%s\","
-                        "\"clientId\":\"cid\",\"clientSecret\":\"csec\",\"refreshToken\":\"rt\","
-                        "\"registrationExpiresAt\":\"2061-01-01T00:00:00Z\"}";
+    static const char token[] =
+            "{\"startUrl\":\"https://x.awsapps.com/start\",\"region\":\"us-west-2\","
+            "\"accessToken\":\"ssoaccesstok\",\"expiresAt\":\"%s\","
+            "\"clientId\":\"cid\",\"clientSecret\":\"csec\",\"refreshToken\":\"rt\","
+            "\"registrationExpiresAt\":\"2061-01-01T00:00:00Z\"}";
     char text[1024], when[32];
 
     aws_file(fixture, "config",
@@ -308,7 +309,7 @@ static void replay(const char *name, const json_t *vector)
     write_files(name);
     set_environment(vector);
     r = aws_get(fixture, NULL);
-    print_message("%s: %s\n", name, r < 0 ? fixture->err.msg : fixture->got.source);
+    print_message("# %s: %s\n", name, r < 0 ? fixture->err.msg : fixture->got.source);
     if (json_is_object(result)) {
         assert_int_equal(r, 0);
         check_credentials(result);

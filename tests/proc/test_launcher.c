@@ -237,6 +237,18 @@ static bool holds(pid_t pid, const char *directory)
     return found;
 }
 
+/* At the end of a supervisor that stayed: a byte for each. */
+static void note_end(const char *dir)
+{
+    char path[300];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/ended", dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    (void)!write(fd, "x", 1);
+    close(fd);
+}
+
 /* Returns 0, or which expectation was not met. */
 static int stay_twice(const struct fixture *f)
 {
@@ -244,13 +256,14 @@ static int stay_twice(const struct fixture *f)
     struct pinfold_execute_result result;
     struct pf_launcher *launcher = NULL;
     pid_t first[4], second[4];
+    char path[300];
 
     request.command = "exit 0";
     request.command_len = strlen(request.command);
     if (pf_launcher_new(&launcher, NULL) < 0)
         return 1;
     pf_launcher_force(launcher, PF_LAUNCH_DIRECT, NULL);
-    pf_launcher_let_stay(launcher);
+    pf_launcher_let_stay(launcher, note_end, f->dir);
     if (pf_run(launcher, &request, &result, NULL) < 0 || pf_children(first, 4, false) != 1)
         return 2;
     if (!holds(first[0], f->dir))
@@ -262,6 +275,9 @@ static int stay_twice(const struct fixture *f)
     pf_launcher_free(launcher);
     if (pf_children(first, 4, false) != 1 || first[0] != second[0])
         return 5;
+    snprintf(path, sizeof(path), "%s/ended", f->dir);
+    if (access(path, F_OK) == 0)
+        return 7; /* before our end */
     return holds(second[0], f->dir) ? 0 : 6;
 }
 
@@ -269,6 +285,8 @@ static void the_last_supervisor_stays_with_its_directory_until_the_process_ends(
 {
     struct fixture *f = *state;
     int status = -1, orphan = -1;
+    struct stat ended;
+    char path[300];
     pid_t pid;
 
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
@@ -282,6 +300,11 @@ static void the_last_supervisor_stays_with_its_directory_until_the_process_ends(
     assert_int_equal(orphan, 0);
     assert_int_equal(waitpid(-1, NULL, __WALL), -1);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0), 0);
+    /* And has done what it was to do at the end; the first, which went before, has not. */
+    snprintf(path, sizeof(path), "%s/ended", f->dir);
+    assert_int_equal(stat(path, &ended), 0);
+    assert_int_equal(ended.st_size, 1);
+    assert_int_equal(unlink(path), 0);
 }
 
 static void freeing_no_launcher_is_fine(void **state)

@@ -151,6 +151,19 @@ static void a_receiver_that_has_enough_hears_no_more_and_the_command_goes_on(voi
     assert_int_equal(f->result.stderr_bytes, 4);
 }
 
+static void secret_output_may_be_thrown_away_too(void **state)
+{
+    struct fixture *f = *state;
+    unsigned calls = 0;
+
+    f->request.discard = true;
+    f->request.secret = true;
+    f->request.on_output = take_one;
+    f->request.on_output_ctx = &calls;
+    assert_run(f, "head -c 10M /dev/zero", 0);
+    assert_int_equal(f->result.stdout_bytes, 10 << 20);
+}
+
 static void a_flood_is_drained_in_constant_memory(void **state)
 {
     struct fixture *f = *state;
@@ -282,6 +295,7 @@ int main(void)
         IN_BOTH_MODES(characters_split_across_reads_are_whole),
         IN_BOTH_MODES(nul_bytes_are_kept),
         IN_BOTH_MODES(discarded_output_is_counted_only),
+        IN_BOTH_MODES(secret_output_may_be_thrown_away_too),
         IN_BOTH_MODES(a_receiver_that_has_enough_hears_no_more_and_the_command_goes_on),
         IN_BOTH_MODES(a_flood_is_drained_in_constant_memory),
         IN_BOTH_MODES(the_callback_gets_everything_raw),

@@ -5,7 +5,8 @@ program over seeding, the command and the sync to the end of the program. Then n
 
 - no process: soon. The test is their reaper, so that it has them all, and no others, for children;
 - no mount on the host: never was one;
-- no control group and no file: when the next run, which must work, has ended.
+- no control group and no file: when the next run, which must work, has ended; without isolation
+  when its supervisor has, a moment later.
 
 PINFOLD_KILLS=200 is the whole proof; a few are made whenever the tests run.
 """
@@ -132,3 +133,18 @@ def test_nothing_is_left_of_a_killed_owner(owner: Owner, reaper) -> None:
             life = life_of_a_run(owner)
     # The kills came in time, and what they left was there to be swept.
     assert early >= KILLS // 2 and left > 0, (early, left, life)
+
+
+def test_the_next_run_without_isolation_sweeps_when_it_has_ended(owner: Owner, reaper) -> None:
+    child = owner.popen(owner.pinfold, "run", "--quiet", "--backend", "local", "--",
+                        "mkdir -p a/b; echo x > a/b/c; chmod 0 a; sleep 60")
+    deadline = time.monotonic() + 30
+    while not list(owner.tmp.glob("*/a")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    child.kill()
+    child.communicate()
+    assert no_child_is_left() and list(owner.tmp.iterdir())
+    after = owner.run(owner.pinfold, "run", "--quiet", "--backend", "local", "--", "echo done")
+    assert (after.returncode, after.stdout) == (0, "done\n"), after
+    assert no_child_is_left()  # its supervisor, which sweeps, is the last of them
+    assert list(owner.tmp.iterdir()) == []

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What README.md tells to type works, typed as it is there, one line after the other."""
+
+import os
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from helpers import BUILD, ROOT
+
+# What takes more than this machine may have: a network, a control group, a terminal, somebody's home.
+ELSEWHERE = ("--net", "--cpus", "--tty", "pinfold shell", "~/")
+
+
+def examples() -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(r"^    (pinfold (?:run|plan|doctor|version).*?)(?:  +#.*)?$", text, re.MULTILINE)
+
+
+def test_every_example_works_in_a_project(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "Makefile").write_text("test fmt:\n\t@echo done >> f.md\n")
+    (project / "f.md").write_text("a\n")
+    (project / "step.sh").write_text("#!/bin/sh\ntrue\n")
+    (project / "step.sh").chmod(0o755)
+    tried = [line for line in examples() if not any(word in line for word in ELSEWHERE)]
+    assert len(tried) >= 6
+    for line in tried:
+        done = subprocess.run(line, shell=True, cwd=project, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"})
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("line", examples())
+def test_every_option_in_an_example_exists(line: str, pinfold) -> None:
+    words = shlex.split(line)
+    told = pinfold("help", words[1]).stdout
+    for word in words[2:]:
+        if word == "--" or not word.startswith("-"):
+            continue
+        assert re.search(rf"^ +(-\w, )?{re.escape(word.split('=')[0])}\b", told, re.MULTILINE), word
