@@ -356,7 +356,8 @@ static void free_draft(struct pf_draft *draft)
     pf_buf_done(&draft->mounted);
 }
 
-int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err)
+int pf_plan_compose(const struct pf_jail_config *config, struct pf_plan **ret,
+                    struct pinfold_error *err)
 {
     struct pf_draft draft PF_CLEANUP(free_draft) = { .made = PF_BUF_INIT(PLAN_MAX),
                                                      .shown = PF_BUF_INIT(PLAN_MAX),
@@ -368,7 +369,8 @@ int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *e
         .proxy_port = config->net == PINFOLD_NET_ALLOW ? PF_JAIL_PROXY_PORT : 0,
     };
     size_t seed_len = config->seed ? strlen(config->seed) + 1 : 0;
-    int r, fd;
+    char *at;
+    int r;
 
     set_limits(&head, &config->limits);
     r = add_all(&draft, config, err);
@@ -387,6 +389,12 @@ int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *e
                              { draft.shown.data, draft.shown.len },
                              { draft.mounted.data, draft.mounted.len },
                              { (void *)(uintptr_t)config->seed, seed_len } };
-    fd = pf_sealed_file("pinfold-plan", parts, PF_COUNT(parts));
-    return fd < 0 ? pf_fail_os(err, -fd, "write the plan of the sandbox") : fd;
+    *ret = malloc(head.size);
+    if (!*ret)
+        return pf_fail_nomem(err);
+    at = (char *)*ret;
+    for (size_t i = 0; i < PF_COUNT(parts); i++)
+        if (parts[i].iov_len > 0)
+            at = mempcpy(at, parts[i].iov_base, parts[i].iov_len);
+    return 0;
 }

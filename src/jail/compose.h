@@ -7,9 +7,11 @@
 #include "jail/jail.h"
 #include "jail/plan.h"
 
-/* Write the plan for config, whose limits are resolved. Returns a sealed descriptor or a negative
- * code: -PINFOLD_EVALUE (a directory that cannot be shown), -PINFOLD_EOS, -PINFOLD_ENOMEM. */
-int pf_plan_compose(const struct pf_jail_config *config, struct pinfold_error *err);
+/* Write the plan for config, whose limits are resolved; the caller frees it. Returns 0 or a
+ * negative code: -PINFOLD_EVALUE (a directory that cannot be shown), -PINFOLD_EOS, -PINFOLD_ENOMEM.
+ */
+int pf_plan_compose(const struct pf_jail_config *config, struct pf_plan **ret,
+                    struct pinfold_error *err);
 
 /* The parts of a plan, in the order in which they are performed: only when everything is made may
  * the root become read-only, and only what is mounted before that becomes so with it, which is

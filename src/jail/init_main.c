@@ -124,8 +124,9 @@ static const struct pf_plan *map_plan(int fd)
     return plan;
 }
 
-/* Receive size bytes of the owner's, and the descriptors that come along. Returns their number. */
-static size_t receive(void *data, size_t size, int fds[static PF_INIT_FDS_MAX])
+/* Receive up to size bytes of the owner's, and the descriptors that come along. Returns the bytes.
+ */
+static size_t receive(void *data, size_t size, int fds[static PF_INIT_FDS_MAX], size_t *ret_count)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_INIT_FDS_MAX * sizeof(int))];
     struct iovec iov = { data, size };
@@ -134,36 +135,47 @@ static size_t receive(void *data, size_t size, int fds[static PF_INIT_FDS_MAX])
     };
     ssize_t len = recvmsg(PF_INIT_SOCKET, &message, MSG_CMSG_CLOEXEC);
     struct cmsghdr *part;
-    size_t count;
 
     if (len == 0) /* the owner has thought better of it */
         _exit(0);
-    if (len != (ssize_t)size)
+    if (len < 0)
         init_fail("receive the plan", "");
+    *ret_count = 0;
     part = CMSG_FIRSTHDR(&message);
-    if (!part || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-        return 0;
-    count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    memcpy(fds, CMSG_DATA(part), count * sizeof(int));
-    return count;
+    if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
+        *ret_count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(fds, CMSG_DATA(part), *ret_count * sizeof(int));
+    }
+    return (size_t)len;
 }
+
+static _Alignas(struct pf_plan) char received_plan[PF_INIT_PLAN_MAX];
 
 static const struct pf_plan *receive_plan(void)
 {
+    const struct pf_plan *plan = (const void *)received_plan;
     int fds[PF_INIT_FDS_MAX];
-    char byte;
+    size_t count, len = receive(received_plan, sizeof(received_plan), fds, &count);
 
-    if (receive(&byte, sizeof(byte), fds) != 1)
+    if (count == 1)
+        return map_plan(fds[0]);
+    if (count > 0 || len < sizeof(*plan) || len != plan->size) {
+        errno = EPROTO;
         init_fail("receive the plan", "");
-    return map_plan(fds[0]);
+    }
+    return plan;
 }
 
 /* What is forked from here on is in the groups too. */
 static void enter_groups(struct pf_init_groups *ret)
 {
     int fds[PF_INIT_FDS_MAX];
-    size_t count = receive(ret, sizeof(*ret), fds);
+    size_t count;
 
+    if (receive(ret, sizeof(*ret), fds, &count) != sizeof(*ret)) {
+        errno = EPROTO;
+        init_fail("receive what holds the limits", "of the sandbox");
+    }
     for (size_t i = 0; i < count; i++) {
         if (write(fds[i], "0", 1) != 1)
             init_fail("enter a control group", "of the sandbox");
@@ -225,7 +237,8 @@ int main(void)
     init_send(PF_INIT_READY, proxy);
     if (proxy >= 0)
         close(proxy);
-    munmap((void *)(uintptr_t)plan, plan->size);
+    if ((const void *)plan != received_plan)
+        munmap((void *)(uintptr_t)plan, plan->size);
     init_serve(signals);
     return 0;
 }

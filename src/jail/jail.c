@@ -149,10 +149,19 @@ static int hand_over(const struct pf_jail *jail, struct iovec data, const int *f
 static int send_plan(const struct pf_jail *jail, const struct pf_jail_config *config,
                      struct pinfold_error *err)
 {
-    _cleanup_close_ int plan = pf_plan_compose(config, err);
+    _cleanup_free_ struct pf_plan *plan = NULL;
     char byte = 0;
+    int r = pf_plan_compose(config, &plan, err);
 
-    return plan < 0 ? plan : hand_over(jail, (struct iovec){ &byte, 1 }, &plan, 1, err);
+    if (r < 0)
+        return r;
+    struct iovec data = { plan, plan->size };
+    if (plan->size <= PF_INIT_PLAN_MAX)
+        return hand_over(jail, data, NULL, 0, err);
+    _cleanup_close_ int fd = pf_sealed_file("pinfold-plan", &data, 1);
+    if (fd < 0)
+        return pf_fail_os(err, -fd, "write the plan of the sandbox");
+    return hand_over(jail, (struct iovec){ &byte, 1 }, &fd, 1, err);
 }
 
 static int send_groups(const struct pf_jail *jail, const struct pinfold_limits *limits,

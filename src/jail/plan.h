@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside jail/: what the owner tells the first process of a jail to do, and what that says back.
- * The owner decides everything: it writes a flat list of operations to a sealed file, which init
- * performs in their order without a choice of its own.
+ * The owner decides everything: it writes a flat list of operations, which init performs in their
+ * order without a choice of its own.
  */
 #ifndef PF_JAIL_PLAN_H
 #define PF_JAIL_PLAN_H
@@ -19,8 +19,10 @@
 #define PF_LAYER_WORK "work"       /* the overlay's own */
 
 /* Where init finds its descriptors. Its working directory is the workspace. Two datagrams come over
- * the socket: one byte and the plan, which init builds from while the owner makes control groups;
- * then struct pf_init_groups and files that a "0" is written to by who wants to be in a group. */
+ * the socket: the plan, which init builds from while the owner makes control groups, or if it is
+ * larger than PF_INIT_PLAN_MAX one byte and a sealed file that holds it; then struct pf_init_groups
+ * and files that a "0" is written to by who wants to be in a group. */
+#define PF_INIT_PLAN_MAX (32 << 10)
 #define PF_INIT_FDS_MAX 8
 /* A variable of init's when the network is the jail's own: it can begin without the plan. Unlike an
  * argument nobody inside can read it. */

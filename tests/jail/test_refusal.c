@@ -65,7 +65,6 @@ static void each_step_that_is_refused_is_named(void **state)
         int code;
         const char *text;
     } cases[] = {
-        { SYS_memfd_create, EMFILE, 0, PINFOLD_EOS, "write the plan" },
         { SYS_socketpair, EMFILE, 0, PINFOLD_EOS, "create a socket" },
         { SYS_clone, EAGAIN, CLONE_FILES, PINFOLD_EOS, "clone a process: Resource" },
         { SYS_fchdir, EACCES, 0, PINFOLD_EOS, "enter its workspace: Permission denied" },
@@ -102,6 +101,22 @@ static void each_step_that_is_refused_is_named(void **state)
                 _exit(3);
             must_fail(f, cases[i].code, cases[i].text);
         });
+}
+
+static void a_plan_that_is_too_large_for_a_datagram_takes_a_file(void **state)
+{
+    const char *ro[400 + 1] = { NULL };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i + 1 < PF_COUNT(ro); i++)
+        ro[i] = "/usr/bin";
+    f->config.ro = ro;
+    assert_in_fork({
+        if (!deny(SYS_memfd_create, EMFILE, 0))
+            _exit(3);
+        must_fail(f, PINFOLD_EOS, "write the plan");
+    });
+    assert_int_equal(pf_jail_open(&f->config, &f->jail, &f->err), 0);
 }
 
 /* Of the user namespace of the fork alone: there the limit is 0. */
@@ -196,6 +211,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_CONFIG(each_step_that_is_refused_is_named),
+        WITH_CONFIG(a_plan_that_is_too_large_for_a_datagram_takes_a_file),
         WITH_CONFIG(a_limit_of_no_namespaces_is_named_with_its_switch),
         WITH_CONFIG(what_cannot_be_a_workspace_is_refused),
         WITH_CONFIG(directories_that_cannot_be_shown_are_refused),
