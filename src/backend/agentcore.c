@@ -237,7 +237,7 @@ static int find_home(struct pf_ac_box *box, struct pinfold_cancel *cancel,
 {
     static const char script[] = "mkdir -p " PF_AC_WORKSPACE " " PF_AC_SCRATCH " && pwd -P";
     struct pf_ac_output output;
-    int r = pf_ac_run(box, script, sizeof(script) - 1, 4096, false, &output, cancel, err);
+    int r = pf_ac_run(box, script, sizeof(script) - 1, 4096, false, NULL, &output, cancel, err);
     char *text = r == 0 ? output.out.data : NULL;
 
     if (r < 0)

@@ -55,15 +55,18 @@ struct pf_ac_output {
     char kept[80];               /* path of a directory that has the whole in o and e, or "" */
 };
 
-/* Call a tool in the box's session. Says what was lost when the session is. */
+/* Call a tool in the box's session. Says what was lost when the session is. stop: a second token,
+ * or NULL; the box's own for what stopping the commands is to end, and nothing else: a flush
+ * follows that. */
 int pf_ac_invoke(struct pf_ac_box *box, const char *tool, json_t *arguments,
-                 struct pf_agentcore_result *ret, struct pinfold_cancel *cancel,
-                 struct pinfold_error *err);
+                 struct pinfold_cancel *stop, struct pf_agentcore_result *ret,
+                 struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 /* Run a script by a shell of its own there. limit: bytes of each stream that come back; keep: leave
- * the whole there when it is more. script is any text, of any length. */
+ * the whole there when it is more; stop: as above. script is any text, of any length. */
 int pf_ac_run(struct pf_ac_box *box, const char *script, size_t len, size_t limit, bool keep,
-              struct pf_ac_output *ret, struct pinfold_cancel *cancel, struct pinfold_error *err);
+              struct pinfold_cancel *stop, struct pf_ac_output *ret, struct pinfold_cancel *cancel,
+              struct pinfold_error *err);
 void pf_ac_output_done(struct pf_ac_output *output);
 
 /* Append text as one word of a shell. */

@@ -113,7 +113,7 @@ static int prepare(struct pf_ac_box *box, const char *script, const char *id, ui
                       "echo $(cat $S.status) $(cat $S.[0-9]* | wc -c)",
                       box->home, id, script, PF_AC_PART) < 0)
         return pf_fail_nomem(err);
-    r = pf_ac_run(box, text.data, text.len, PF_AC_INLINE, false, &output, cancel, err);
+    r = pf_ac_run(box, text.data, text.len, PF_AC_INLINE, false, NULL, &output, cancel, err);
     if (r < 0)
         return r;
     if (!output.out.data || output.status != 0 ||

@@ -155,7 +155,7 @@ static void discard_kept(struct pf_ac_box *box, const struct pf_ac_output *outpu
     if (!output->kept[0])
         return;
     snprintf(script, sizeof(script), "rm -rf %s", output->kept);
-    if (pf_ac_run(box, script, strlen(script), 1024, false, &ignored, NULL, NULL) == 0)
+    if (pf_ac_run(box, script, strlen(script), 1024, false, NULL, &ignored, NULL, NULL) == 0)
         pf_ac_output_done(&ignored);
 }
 
@@ -211,8 +211,8 @@ static int run(struct pf_ac_box *box, const struct pf_run_request *request,
     bool all = request->on_output || request->spool_limit > 0 || request->keep_tail ||
                request->output_limit > PF_AC_INLINE;
     struct pf_ac_output output;
-    int r = pf_ac_run(box, script->data, script->len, PF_AC_INLINE, all, &output, request->cancel,
-                      err);
+    int r = pf_ac_run(box, script->data, script->len, PF_AC_INLINE, all, box->stop, &output,
+                      request->cancel, err);
 
     if (r == -PINFOLD_ECANCELLED && !pinfold_cancel_fired(request->cancel))
         return killed(request, ret, err);

@@ -45,7 +45,7 @@ int pf_ac_script(struct pf_ac_box *box, const char *script, const char *const *w
         r = pf_buf_printf(&text, "; %s", script);
     if (r < 0)
         return pf_fail_nomem(err);
-    r = pf_ac_run(box, text.data, text.len, LISTING_MAX, false, ret, cancel, err);
+    r = pf_ac_run(box, text.data, text.len, LISTING_MAX, false, NULL, ret, cancel, err);
     if (r < 0)
         return pf_wrap(err, r, "%s \"%s\"", operation, PF_QUOTE(path));
     if (ret->status == 0 || ret->status == STATUS_LARGE)

@@ -144,7 +144,7 @@ static int put_part(struct parts *parts, size_t number, struct pinfold_error *er
     arguments = write_arguments(name, data, len);
     if (!arguments)
         return pf_fail_nomem(err);
-    r = pf_ac_invoke(parts->box, "writeFiles", arguments, &result, parts->cancel, err);
+    r = pf_ac_invoke(parts->box, "writeFiles", arguments, NULL, &result, parts->cancel, err);
     if (r == 0)
         r = check_tool(&result, "writeFiles", err);
     pf_agentcore_result_done(&result);
@@ -233,7 +233,7 @@ static int get_part(struct parts *parts, size_t number, struct pinfold_error *er
     arguments = json_pack("{s:[s]}", "paths", name);
     if (!arguments)
         return pf_fail_nomem(err);
-    r = pf_ac_invoke(parts->box, "readFiles", arguments, &result, parts->cancel, err);
+    r = pf_ac_invoke(parts->box, "readFiles", arguments, NULL, &result, parts->cancel, err);
     if (r == 0)
         r = check_tool(&result, "readFiles", err);
     if (r == 0)
@@ -260,6 +260,6 @@ void pf_ac_forget(struct pf_ac_box *box, const char *id)
     char script[400];
 
     snprintf(script, sizeof(script), "rm -f -- %s/" PF_AC_SCRATCH "/%s.*", box->home, id);
-    if (pf_ac_run(box, script, strlen(script), 1024, false, &output, NULL, NULL) == 0)
+    if (pf_ac_run(box, script, strlen(script), 1024, false, NULL, &output, NULL, NULL) == 0)
         pf_ac_output_done(&output);
 }

@@ -52,8 +52,6 @@ static int begin_call(struct pf_ac_box *box, struct pinfold_cancel *cancel,
         until.tv_sec++;
         pthread_cond_timedwait(&box->fewer, &box->lock, &until);
         r = pf_cancel_check(cancel, err);
-        if (r == 0)
-            r = pf_cancel_check(box->stop, err);
     }
     if (r == 0 && !box->session)
         r = pf_fail(err, PINFOLD_ESTART, "AgentCore: no session: the sandbox is not started");
@@ -87,14 +85,14 @@ static int fail_lost(const struct pf_ac_box *box, struct pinfold_error *err)
 }
 
 int pf_ac_invoke(struct pf_ac_box *box, const char *tool, json_t *arguments,
-                 struct pf_agentcore_result *ret, struct pinfold_cancel *cancel,
-                 struct pinfold_error *err)
+                 struct pinfold_cancel *stop, struct pf_agentcore_result *ret,
+                 struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     bool gone = false;
     struct pf_agentcore_call call = {
         .deadline = pf_clock_deadline(PF_AGENTCORE_CALL_NS),
         .cancel = cancel,
-        .also_cancel = box->stop,
+        .also_cancel = stop,
         .session_gone = &gone,
     };
     int r = begin_call(box, cancel, err);
@@ -241,8 +239,8 @@ static int understand(const struct pf_agentcore_result *result, const char *mark
 }
 
 static int call_wrapper(struct pf_ac_box *box, const char *wrapper, const char *mark, size_t limit,
-                        bool keep, struct pf_ac_output *ret, struct pinfold_cancel *cancel,
-                        struct pinfold_error *err)
+                        bool keep, struct pinfold_cancel *stop, struct pf_ac_output *ret,
+                        struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     json_auto_t *arguments = json_pack("{s:s}", "command", wrapper);
     struct pf_agentcore_result result = { 0 };
@@ -250,7 +248,7 @@ static int call_wrapper(struct pf_ac_box *box, const char *wrapper, const char *
 
     if (!arguments)
         return pf_fail_nomem(err);
-    r = pf_ac_invoke(box, "executeCommand", arguments, &result, cancel, err);
+    r = pf_ac_invoke(box, "executeCommand", arguments, stop, &result, cancel, err);
     if (r == 0)
         r = understand(&result, mark, keep, limit, ret, err);
     pf_agentcore_result_done(&result);
@@ -258,7 +256,8 @@ static int call_wrapper(struct pf_ac_box *box, const char *wrapper, const char *
 }
 
 int pf_ac_run(struct pf_ac_box *box, const char *script, size_t len, size_t limit, bool keep,
-              struct pf_ac_output *ret, struct pinfold_cancel *cancel, struct pinfold_error *err)
+              struct pinfold_cancel *stop, struct pf_ac_output *ret, struct pinfold_cancel *cancel,
+              struct pinfold_error *err)
 {
     PF_CLEANUP(pf_buf_done) struct pf_buf run = PF_BUF_INIT(WRAPPED_MAX);
     PF_CLEANUP(pf_buf_done) struct pf_buf wrapper = PF_BUF_INIT(WRAPPED_MAX);
@@ -287,7 +286,7 @@ int pf_ac_run(struct pf_ac_box *box, const char *script, size_t len, size_t limi
     if (r < 0)
         return r == -PINFOLD_ENOMEM ? pf_fail_nomem(err)
                                     : pf_fail(err, PINFOLD_EVALUE, "the command is too long");
-    r = call_wrapper(box, wrapper.data, mark, limit, keep, ret, cancel, err);
+    r = call_wrapper(box, wrapper.data, mark, limit, keep, stop, ret, cancel, err);
     if (r < 0)
         pf_ac_output_done(ret);
     return r;

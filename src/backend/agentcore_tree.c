@@ -68,7 +68,7 @@ static int unpack_there(struct pf_ac_box *box, const char *id, struct pinfold_st
              "export LC_ALL=C; cat %s/" PF_AC_SCRATCH "/%s.* | gzip -dc | "
              "tar -xf - -C '%s' --no-same-owner -m",
              box->home, id, box->root);
-    r = pf_ac_run(box, script, strlen(script), PF_AC_INLINE, false, &output, cancel, err);
+    r = pf_ac_run(box, script, strlen(script), PF_AC_INLINE, false, NULL, &output, cancel, err);
     if (r < 0)
         return r;
     if (output.status != 0)

@@ -393,6 +393,8 @@ static void stopping_ends_what_runs(void **state)
     pthread_join(thread, NULL);
     assert_int_equal(f.run.exit_code, 137);
     assert_int_equal(run_in("true", NULL), -PINFOLD_ESTART);
+    OK(write_text("file", "still here", false)); /* for a flush, which follows */
+    reads("file", "still here", 10);
 }
 
 /* ---- what goes wrong there ---- */

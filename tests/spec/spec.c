@@ -177,6 +177,27 @@ static int overlay_root(void)
     return found;
 }
 
+static bool is_agentcore(void)
+{
+    const char *name = getenv("PINFOLD_SPEC_BACKEND");
+
+    return name && strcmp(name, "agentcore") == 0;
+}
+
+/* The fake service has its sessions on this machine, where commands say they are. */
+static bool put_session(struct spec *s, const char *path, char *slot, size_t size)
+{
+    const struct pinfold_backend_ops *ops = s->backend ? pinfold_backend_get_ops(s->backend) : NULL;
+    const char *below = path + strlen("ws"), *root;
+
+    if (!is_agentcore() || !ops || strncmp(path, "ws", 2) != 0 || (*below && *below != '/'))
+        return false;
+    root = ops->workspace_root(pinfold_backend_get_state(s->backend));
+    if (root)
+        snprintf(slot, size, "%s%s", root, below);
+    return root;
+}
+
 /* With an overlay the directory "ws" has its layers, and what commands see is elsewhere. */
 static bool put_seen(struct spec *s, const char *path, char *slot, size_t size)
 {
@@ -204,7 +225,7 @@ const char *spec_at(struct spec *s, const char *path)
     static unsigned next;
     char *slot = slots[next++ % 8];
 
-    if (!put_seen(s, path, slot, sizeof(slots[0])))
+    if (!put_session(s, path, slot, sizeof(slots[0])) && !put_seen(s, path, slot, sizeof(slots[0])))
         snprintf(slot, sizeof(slots[0]), "%s/%s", s->dir, path);
     return slot;
 }
@@ -326,6 +347,23 @@ static void make_isolated(struct spec *s, const struct pinfold_local_options *lo
     spec_ok(s, pinfold_isolated_backend_new(&isolated, &s->backend, &s->err));
 }
 
+static void make_agentcore(struct spec *s, const struct pinfold_local_options *local)
+{
+    struct pinfold_agentcore_options options = PINFOLD_AGENTCORE_OPTIONS_INIT;
+    struct pinfold_backend *from;
+
+    options.region = "us-west-2";
+    options.endpoint = getenv("PINFOLD_AGENTCORE_ENDPOINT");
+    options.access_key = "AKIAFAKEFAKEFAKEFAKE";
+    options.secret_key = "fakeSecretKey/Example+0123456789ABCDEFGH";
+    options.max_output_bytes = local->max_output_bytes;
+    options.env = local->env;
+    spec_ok(s, pinfold_agentcore_template_new(&options, &from, &s->err));
+    spec_ok(s, pinfold_backend_get_ops(from)->build_for_session(pinfold_backend_get_state(from),
+                                                                "spec", &s->backend, &s->err));
+    pinfold_backend_unref(from);
+}
+
 bool spec_is_isolated(void)
 {
     const char *name = getenv("PINFOLD_SPEC_BACKEND");
@@ -375,6 +413,8 @@ void spec_local(struct spec *s, const struct pinfold_local_options *options)
     s->backend = NULL;
     if (spec_is_isolated())
         make_isolated(s, &local);
+    else if (is_agentcore())
+        make_agentcore(s, &local);
     else
         spec_ok(s, pinfold_local_backend_new(&local, &s->backend, &s->err));
 }
