@@ -308,6 +308,7 @@ static int box_create(void *state, struct pinfold_cancel *cancel, struct pinfold
     struct pf_ac_box *box = state;
     int r = 0;
 
+    box->owner = getpid();
     pinfold_cancel_free(TAKE(box->stop));
     r = pinfold_cancel_new(&box->stop, err);
     box->stopped = false;
@@ -326,6 +327,8 @@ static int box_stop_commands(void *state, struct pinfold_error *err)
     struct pf_ac_box *box = state;
 
     (void)err;
+    if (box->owner != getpid())
+        return 0; /* the token is the parent's, too */
     pthread_mutex_lock(&box->lock);
     box->stopped = true;
     pthread_mutex_unlock(&box->lock);
@@ -335,6 +338,8 @@ static int box_stop_commands(void *state, struct pinfold_error *err)
 
 static int box_close(void *state, struct pinfold_error *err)
 {
+    if (((struct pf_ac_box *)state)->owner != getpid())
+        return 0;
     box_stop_commands(state, NULL);
     return stop_session(state, err);
 }

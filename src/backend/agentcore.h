@@ -34,6 +34,7 @@ struct pf_ac_box {
 
     /* Between create and close, when no operation runs, they do not change. */
     char *session, *home, *root, *storage_key;
+    pid_t owner; /* the process that made the session: a fork of it must not end it */
     struct pinfold_cancel *stop; /* fired to end the commands */
     int64_t ends;                /* the session, at the earliest */
 

@@ -397,6 +397,22 @@ static void stopping_ends_what_runs(void **state)
     reads("file", "still here", 10);
 }
 
+static void a_forked_child_does_not_end_the_session(void **state)
+{
+    pid_t child;
+    int status;
+
+    (void)state;
+    child = fork();
+    if (child == 0) {
+        pf_backend_stop_commands(f.backend);
+        _exit(pf_backend_close(f.backend, NULL) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    says("echo on", "on\n", "", 0);
+}
+
 /* ---- what goes wrong there ---- */
 
 static void a_command_that_may_have_run_is_not_run_again(void **state)
@@ -677,6 +693,7 @@ int main(void)
         WITH_SESSION(output_of_any_length_is_cut_counted_and_heard_whole),
         WITH_SESSION(a_cancelled_command_returns_at_once),
         WITH_SESSION(stopping_ends_what_runs),
+        WITH_SESSION(a_forked_child_does_not_end_the_session),
         WITH_SESSION(a_command_that_may_have_run_is_not_run_again),
         WITH_SESSION(a_reply_that_is_cut_anywhere_is_an_error),
         WITH_SESSION(a_session_that_has_ended_is_reported_with_what_is_lost),
