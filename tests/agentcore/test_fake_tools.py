@@ -32,8 +32,10 @@ def test_a_command_starts_with_the_signals_of_a_new_program(fake: Fake) -> None:
     # Of itself: a shell blocks signals while it starts a program.
     told = fake.invoke(session, "executeCommand",
                        command="exec grep -E '^Sig(Blk|Ign)' /proc/self/status").result
-    assert told["structuredContent"]["stdout"].split() == [
-        "SigBlk:", "0" * 16, "SigIgn:", "0" * 16]
+    _, blocked, _, ignored = told["structuredContent"]["stdout"].split()
+    # Numbers 32 and 33 are the C library's own, which no program can change by way of it.
+    kept = 3 << 31
+    assert (int(blocked, 16) & ~kept, int(ignored, 16) & ~kept) == (0, 0)
     ended = fake.invoke(session, "executeCommand", command="kill -TERM $$").result
     assert ended["structuredContent"]["exitCode"] == 128 + signal.SIGTERM
 

@@ -133,6 +133,7 @@ static void sort_form(const char *form, char *ret, size_t size)
     char *copy = strdup(form), *params[32], *save = NULL;
     size_t count = 0, len = 0;
 
+    ret[0] = '\0'; /* of an empty body */
     for (char *at = strtok_r(copy, "&", &save); at && count < 32; at = strtok_r(NULL, "&", &save))
         params[count++] = at;
     qsort(params, count, sizeof(*params), compare_texts);
