@@ -23,6 +23,7 @@
 #include "descriptors.h"
 #include "net/aws_credentials.h"
 #include "net/aws_sources.h"
+#include "read_request.h"
 #include "tempdir.h"
 
 #define REQUESTS_MAX 64
@@ -50,27 +51,6 @@ struct aws_fixture {
 
 /* ---- the server: one request a connection ---- */
 
-static inline bool aws_read_request(int fd, char *text, size_t size)
-{
-    size_t len = 0, want = 0;
-
-    memset(text, 0, size);
-    while (want == 0 || len < want) {
-        ssize_t n = read(fd, text + len, size - 1 - len);
-        char *body;
-        if (n <= 0)
-            return false;
-        len += (size_t)n;
-        body = strstr(text, "\r\n\r\n");
-        if (want == 0 && body) {
-            const char *length = strcasestr(text, "\r\ncontent-length:");
-            want = (size_t)(body + 4 - text);
-            want += length && length < body ? strtoul(length + 17, NULL, 10) : 0;
-        }
-    }
-    return true;
-}
-
 static inline void *aws_serve(void *arg)
 {
     struct aws_server *server = arg;
@@ -79,7 +59,7 @@ static inline void *aws_serve(void *arg)
 
     while ((fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         char *reply = NULL, byte;
-        if (aws_read_request(fd, text, sizeof(text))) {
+        if (read_request(fd, text, sizeof(text))) {
             pthread_mutex_lock(&server->lock);
             if (server->count < REQUESTS_MAX)
                 server->requests[server->count++] = strdup(text);

@@ -22,6 +22,7 @@
 #include "net/agentcore.h"
 #include "net/agentcore_reply.h"
 #include "net/agentcore_request.h"
+#include "read_request.h"
 #include "vectors.h"
 
 #define TEXT_REPLY(status, headers, body) "HTTP/1.1 " status "\r\n" headers "\r\n" body
@@ -58,28 +59,6 @@ static struct fixture {
 
 /* ---- the server ---- */
 
-static bool read_request(int fd, char *text)
-{
-    size_t len = 0, want = 0;
-    char *body;
-    ssize_t n;
-
-    memset(text, 0, REQUEST_MAX);
-    while (want == 0 || len < want) {
-        n = read(fd, text + len, REQUEST_MAX - 1 - len);
-        if (n <= 0)
-            return false;
-        len += (size_t)n;
-        body = strstr(text, "\r\n\r\n");
-        if (want == 0 && body) {
-            const char *length = strcasestr(text, "\r\ncontent-length:");
-            want = (size_t)(body + 4 - text);
-            want += length && length < body ? strtoul(length + 17, NULL, 10) : 0;
-        }
-    }
-    return true;
-}
-
 static bool send_all(int fd, const char *data, size_t len)
 {
     while (len > 0) {
@@ -96,7 +75,7 @@ static void serve(struct server *server, int fd)
 {
     static char text[REQUEST_MAX];
 
-    while (read_request(fd, text)) {
+    while (read_request(fd, text, REQUEST_MAX)) {
         unsigned at =
                 server->request_count < MAX_REQUESTS ? server->request_count : MAX_REQUESTS - 1;
         if (server->request_count < MAX_REQUESTS)

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "descriptors.h"
 #include "net/http.h"
+#include "read_request.h"
 
 #define OK_REPLY "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Odd:  a b \r\n\r\nok"
 #define SILENCE ((const char *)1) /* say nothing, and wait for the client to go */
@@ -43,29 +44,6 @@ struct fixture {
     char url[64];
     int descriptors;
 };
-
-/* Read one request: its head, and as much as content-length says. Returns false at the end. */
-static bool read_request(int fd, char *text, size_t size)
-{
-    size_t len = 0, want = 0;
-    char *body;
-    ssize_t n;
-
-    memset(text, 0, size);
-    while (want == 0 || len < want) {
-        n = read(fd, text + len, size - 1 - len);
-        if (n <= 0)
-            return false;
-        len += (size_t)n;
-        body = strstr(text, "\r\n\r\n");
-        if (want == 0 && body) {
-            const char *length = strcasestr(text, "\r\ncontent-length:");
-            want = (size_t)(body + 4 - text);
-            want += length && length < body ? strtoul(length + 17, NULL, 10) : 0;
-        }
-    }
-    return true;
-}
 
 static void serve(struct server *server, int fd)
 {
