@@ -75,7 +75,7 @@ static inline int end_fake(void **state)
 /* The requests that came under a token. The caller owns the list. */
 static inline json_t *kept(const char *token)
 {
-    char url[200];
+    char url[500];
     struct pf_http *http;
     struct pf_http_response response;
     struct pf_http_request request = { .method = "GET",
