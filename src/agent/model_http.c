@@ -16,7 +16,7 @@
 #define ASKED_MAX_NS (60 * PF_NS_PER_SEC)
 #define MENDS_MAX 3
 /* Once a reply is complete, the end of its transfer is waited for only to keep the connection. */
-#define LINGER_NS (2 * PF_NS_PER_SEC)
+#define LINGER_NS (500 * PF_NS_PER_MS)
 #define SECRET_MAX 16384
 
 /* ---- headers ---- */

@@ -303,61 +303,6 @@ static void a_model_that_gave_up_is_an_error(void **state)
     }
 }
 
-/* ---- cut off ---- */
-
-/* Cut a reply after each of its bytes. It is an error, or whole; returns after how many bytes it
- * was whole first. */
-static size_t cut_everywhere(int provider, const char *framing, bool switches_usage)
-{
-    static const char whole[] = "T(Hi) C(call_1 t {\"a\": 1}) tool_use";
-    size_t first = 0, cut = 0, wholes = 0;
-
-    /* Some bytes more than there are: then it is not cut at all. */
-    for (; wholes < 40 && cut < 10000; cut++) {
-        char switches[200], url[500];
-        struct pinfold_model_options options;
-        struct pinfold_model *model;
-        struct pinfold_model_reply reply;
-        struct pinfold_error err = PINFOLD_ERROR_INIT;
-        int r;
-
-        snprintf(switches, sizeof(switches), "cut=%zu,framing=%s%s", cut, framing,
-                 switches_usage ? "" : ",usage=none");
-        options = options_for(provider, "short", switches, url);
-        options.attempts = 1;
-        model = make_model(provider, &options);
-        r = ask(model, &hello, 1, NULL, &reply, &err);
-        if (r == 0) {
-            assert_string_equal(write_down(&reply), whole);
-            pinfold_model_reply_done(&reply);
-            first = first ? first : cut;
-            wholes++;
-        } else {
-            if (r != -PINFOLD_EOS && r != -PINFOLD_EBACKEND)
-                fail_msg("%s cut at %zu: %s", provider_names[provider], cut, err.msg);
-            assert_int_equal(err.retryable, 1);
-            assert_true(err.msg[0]);
-        }
-        pinfold_model_unref(model);
-    }
-    assert_true(wholes == 40);
-    return first;
-}
-
-static void a_reply_cut_at_any_byte_is_never_a_short_success(void **state)
-{
-    (void)state;
-    for (int provider = 0; provider < PROVIDERS; provider++)
-        assert_true(cut_everywhere(provider, "close", false) > 300);
-}
-
-static void a_chunk_that_is_missing_is_noticed(void **state)
-{
-    (void)state;
-    for (int provider = 0; provider < PROVIDERS; provider++)
-        assert_true(cut_everywhere(provider, "chunked", true) > 300);
-}
-
 /* ---- stopping ---- */
 
 static void a_listener_can_stop_a_reply_at_any_event(void **state)
@@ -713,8 +658,6 @@ int main(void)
         cmocka_unit_test(an_error_before_all_text_is_tried_again),
         cmocka_unit_test(what_a_stream_refuses_is_not_tried_again),
         cmocka_unit_test(a_model_that_gave_up_is_an_error),
-        cmocka_unit_test(a_reply_cut_at_any_byte_is_never_a_short_success),
-        cmocka_unit_test(a_chunk_that_is_missing_is_noticed),
         cmocka_unit_test(a_listener_can_stop_a_reply_at_any_event),
         cmocka_unit_test(a_token_ends_a_wait_for_the_service),
         cmocka_unit_test(a_service_that_goes_quiet_is_given_up),

@@ -12,7 +12,8 @@ the path may stand switches, /s/NAME=VALUE,NAME=VALUE:
                      repeats the key
     drop=N           the first N requests with this id: close without a word
     framing=chunked|length|close    how the end of a body is told; chunked
-    cut=N            close after N bytes of the body
+    cut=N            close after N bytes of the body; cut=count: as many as requests with this id
+                     came before
     stall=N          after N bytes of the body, wait until the client goes
     piece=N          send N bytes at a time
     error_at=N       an error instead of event N, of this type=
@@ -105,6 +106,8 @@ class Handler(BaseHTTPRequestHandler):
             if token:
                 kept.setdefault(token, []).append(
                     {"path": path, "headers": headers, "body": json.loads(body)})
+        if self.switches.get("cut") == "count":
+            self.switches["cut"] = str(number - 1)
         self.answer(path, headers, body, number)
 
     def answer(self, path: str, headers: dict[str, str], body: bytes, number: int) -> None:
