@@ -466,7 +466,7 @@ static int end(struct pf_model_call *call, struct pinfold_error *err)
 
     if (!call->complete || !stream->stop)
         return pf_model_garbled(call, "the reply ends before it is whole", err);
-    stop = stop_of(stream->stop);
+    stop = pf_reply_stop(&call->reply, stop_of(stream->stop));
     r = pf_reply_finish(&call->reply, stop, stream->detail ? stream->detail : stream->stop, err);
     if (r == 0)
         call->reply.out->usage = stream->usage;
