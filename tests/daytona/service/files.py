@@ -216,8 +216,9 @@ def make_parents(sandbox: Sandbox, path: Path) -> None:
         parent.mkdir(parents=True, exist_ok=True)
     except OSError as why:
         where = first if not first.exists() else parent
-        words = os.strerror(errno.ENOENT if str(where).startswith("/proc/") else why.errno).lower()
-        raise OSError(why.errno, f"mkdir {parent}: mkdir {where}: {words}") from why
+        number = errno.ENOTDIR if why.errno == errno.EEXIST else why.errno
+        words = os.strerror(errno.ENOENT if str(where).startswith("/proc/") else number).lower()
+        raise OSError(number, f"mkdir {parent}: mkdir {where}: {words}") from why
 
 
 def store(sandbox: Sandbox, path: Path, source: Iterator[bytes]) -> int:
