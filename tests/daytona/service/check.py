@@ -194,7 +194,7 @@ def wrong_headers(request: Request, config: dict) -> Iterator[str]:
     names = [name.lower() for name, _ in request.headers]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"the header {name} is there more than once"
-    for name in ("accept", "host", "user-agent", "x-daytona-source", "x-daytona-sdk-version"):
+    for name in ("host", "user-agent", "x-daytona-source", "x-daytona-sdk-version"):
         if not request.header(name):
             yield f"the header {name} is missing"
     said = request.header("x-daytona-sdk-version") or ""

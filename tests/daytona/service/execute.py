@@ -7,6 +7,7 @@ import re
 import select
 import time
 
+from . import stream
 from .errors import ProxyError, ToolboxError, daemon_error, empty, go_reply, version
 from .sandboxes import Sandbox
 from .sessions import MARKS, Command, Session
@@ -287,6 +288,8 @@ def text_of(log: bytes) -> str:
 
 def command_logs(sandbox: Sandbox, request: Request) -> Reply:
     command = find_command(sandbox, request)
+    if stream.is_asked(request):
+        return stream.follow(command, request)
     log = command.log()
     if command.finished and time.monotonic() - command.finished < sandbox.config["log_lag"]:
         log = log[:log.rfind(b"\n", 0, len(log) // 2) + 1]

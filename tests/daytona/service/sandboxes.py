@@ -155,6 +155,9 @@ class Sandbox:
         """The sandbox object; the one of a list lacks three members."""
         body = self.body
         built = body.get("buildInfo")
+        if built:
+            built = {**built, "createdAt": js_time(self.created), "snapshotRef": "daytona-fake",
+                     "updatedAt": js_time(self.created)}
         shown = {
             "id": self.id, "organizationId": self.config["organization"], "name": self.name,
             **({} if built else {"snapshot": body.get("snapshot", "daytonaio/sandbox:fake")}),
@@ -166,7 +169,7 @@ class Sandbox:
                if name in body},
             "target": body.get("target", "us"), "cpu": body.get("cpu", 1),
             "gpu": body.get("gpu", 0), "memory": body.get("memory", 1),
-            "disk": body.get("disk", 3), "state": self.state, "desiredState": self.desired,
+            "disk": body.get("disk", 3), "kvm": body.get("kvm", False), "state": self.state, "desiredState": self.desired,
             **({"errorReason": self.reason} if self.reason else {}), **self.intervals,
             **({} if listed else {"volumes": body.get("volumes", [])}),
             **({"buildInfo": built} if built and not listed else {}),
