@@ -198,7 +198,8 @@ def test_folders_moves_permissions_and_removal(sandbox: Fake) -> None:
 
 
 def test_single_uploads(sandbox: Fake) -> None:
-    body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nabc\r\n--b--\r\n'
+    body = (b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
+            b'abc\r\n--b--\r\n')
     headers = {**sandbox.headers, "Content-Type": "multipart/form-data; boundary=b"}
 
     def upload(how: str, path: str) -> int:

@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Callable
 
-from . import check, execute, faults, files
+from . import bulk, check, commands, execute, files, searching
 from .errors import (ApiError, ProxyError, ToolboxError, api_error, empty, go_reply,
                      not_found_page, proxy_error, toolbox_error, version)
 from .plane import Plane
@@ -24,9 +24,9 @@ def daemon_version(sandbox: Sandbox, _: Request) -> Reply:
 
 
 TOOLBOX: dict[str, Callable[[Sandbox, Request], Reply]] = {
-    **execute.ROUTES, **files.ROUTES, "toolbox.work-dir": directory,
-    "toolbox.user-home-dir": directory, "toolbox.project-dir": directory,
-    "toolbox.version": daemon_version}
+    **execute.ROUTES, **commands.ROUTES, **files.ROUTES, **bulk.ROUTES, **searching.ROUTES,
+    "toolbox.work-dir": directory, "toolbox.user-home-dir": directory,
+    "toolbox.project-dir": directory, "toolbox.version": daemon_version}
 
 
 class Front:
