@@ -201,7 +201,7 @@ class Fake:
             if fault["kind"] == "http":
                 return faults.http_reply(fault, found.path, request.method, found.toolbox)
             raise Cut
-        reply = self.front.answer(request, found, self.base, fault)
+        reply = self.front.answer(request, found, self.base, fault, bool(record["complaints"]))
         sandbox = self.plane.sandboxes.get(record["sandbox"])
         while sandbox and sandbox.outside:
             record["complaints"].append(f"{sandbox.outside.pop()} is outside of the sandbox")

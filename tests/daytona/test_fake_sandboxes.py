@@ -274,6 +274,10 @@ WRONG = [
     ("POST", "/toolbox/{}/files/folder?path=a&mode=rwx", None,
      "the query parameter mode may not be 'rwx'"),
     ("POST", "/api/sandbox/{}/start", {}, "sandbox.start has no body"),
+    ("POST", "/api/sandbox/{}/autostop/soon", None, "there is no such endpoint"),
+    ("PUT", "/api/sandbox/{}/labels", {"labels": 7}, "the member labels may not be 7"),
+    ("POST", "/api/sandbox", [], "the body is not an object"),
+    ("GET", "/api/sandbox?limit=many", None, "the query parameter limit may not be 'many'"),
 ]
 
 
@@ -282,7 +286,7 @@ def test_what_is_not_documented_is_complained_of(sandbox: Fake, method: str, tar
                                                  value: object, complaint: str) -> None:
     target = target.replace("{{", "%<").replace("}}", "%>")
     target = target.replace("{}", sandbox.sandbox).replace("%<", "{").replace("%>", "}")
-    sandbox.ask(method, target, value)
+    assert sandbox.ask(method, target, value).status < 599
     assert sandbox.complaints() == [complaint]
 
 

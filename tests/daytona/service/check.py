@@ -85,7 +85,8 @@ class Route:
     def matches(self, method: str, words: list[str]) -> bool:
         wanted = self.template.split("/")
         return (method == self.method and len(words) == len(wanted)
-                and all(want.startswith("{") or want == word
+                and all(word.lstrip("-").isdecimal() if want == "{n}" else
+                        want.startswith("{") or want == word
                         for want, word in zip(wanted, words)))
 
 

@@ -58,7 +58,8 @@ class Front:
         raise ApiError(401, "Invalid credentials")
 
     def answer(self, request: Request, found: check.Found | None, base: str,
-               fault: dict | None) -> Reply:
+               fault: dict | None, wrong: bool) -> Reply:
+        """wrong: whether there is a complaint about it, and so anything may happen."""
         if found is None:
             if request.path.startswith("/api/"):
                 return api_error(ApiError(404, f"Cannot {request.method} {request.path}"),
@@ -77,6 +78,10 @@ class Front:
             return toolbox_error(error, path, request.method)
         except ProxyError as error:
             return proxy_error(error, request.path, request.method)
+        except (ValueError, LookupError, TypeError, AttributeError) as why:
+            if not wrong:
+                raise
+            return api_error(ApiError(400, f"Bad Request: {why!r}"), path)
 
     def toolbox(self, request: Request, found: check.Found, fault: dict | None) -> Reply:
         try:
