@@ -203,8 +203,8 @@ class Fake:
             raise Cut
         reply = self.front.answer(request, found, self.base, fault, bool(record["complaints"]))
         sandbox = self.plane.sandboxes.get(record["sandbox"])
-        while sandbox and sandbox.outside:
-            record["complaints"].append(f"{sandbox.outside.pop()} is outside of the sandbox")
+        while sandbox and sandbox.complaints:
+            record["complaints"].append(sandbox.complaints.pop())
         return self.spoil(fault, reply, request, found)
 
     def spoil(self, fault: dict | None, reply: Reply, request: Request,

@@ -260,7 +260,7 @@ def test_switches_come_from_the_command_line_and_the_environment(tmp_path: Path)
     assert end_fake(fake) == (0, "")
     script = ("import os, urllib.request as u; "
               "assert os.environ['DAYTONA_API_KEY'] and 'DAYTONA_JWT_TOKEN' not in os.environ; "
-              "print(u.urlopen(os.environ['PINFOLD_FAKE_DAYTONA'] + '/config').read().decode())")
+              "print(u.urlopen(os.environ['PINFOLD_DAYTONA_CONTROL'] + '/config').read().decode())")
     environ = {**os.environ, "TMPDIR": str(tmp_path), "DAYTONA_JWT_TOKEN": "x",
                "PINFOLD_FAKE_DAYTONA_CONFIG": '{"sandbox_limit": 7}',
                "PINFOLD_FAKE_DAYTONA_FAULTS": fault}

@@ -108,6 +108,7 @@ def bulk_upload(sandbox: Sandbox, request: Request) -> Reply:
         for part in multipart.Reader(request.body.read, boundary).parts():
             found = re.fullmatch(r"files\[(.*)\]\.(path|file)", part.name)
             if not found:
+                sandbox.complaints.append(f"files.bulk-upload has no part {part.name}")
                 continue
             index, what = found[1], found[2]
             try:

@@ -52,7 +52,7 @@ def writable(sandbox: Sandbox, path: Path, follow: bool = True) -> Path:
     real = path.resolve() if follow else path.parent.resolve() / path.name
     if real != place and place not in real.parents:
         if not str(path).startswith("/proc/"):  # the way to ask for a failure
-            sandbox.outside.append(str(path))
+            sandbox.complaints.append(f"{path} is outside of the sandbox")
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     return path
 

@@ -42,7 +42,7 @@ class Sandbox:
         self.in_flight = 0
         self.running: set[Program] = set()
         self.sessions: dict = {}
-        self.outside: list[str] = []  # what a file operation was to write elsewhere
+        self.complaints: list[str] = []  # of the request that is being answered
         self.place = root / self.id
         self.home = self.place / "home" / "daytona"
         self.home.mkdir(parents=True)
