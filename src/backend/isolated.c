@@ -251,12 +251,6 @@ static int isolated_view(void *state, struct pinfold_backend **ret_view, struct 
     _cleanup_strv_ char **ro = NULL;
     int r;
 
-    /* Its mount is the jail's own, and what is mounted in one jail cannot be shown in another. */
-    if (parent->layers.made)
-        return pf_fail(
-                err, PINFOLD_ENOTSUP,
-                "view: a workspace on an overlay of its seed has no read-only views; seed it "
-                "by copying");
     if (!view)
         return pf_fail_nomem(err);
     r = view_options(parent, &ro, &options, err);
@@ -265,6 +259,7 @@ static int isolated_view(void *state, struct pinfold_backend **ret_view, struct 
     if (r < 0)
         return r;
     view->is_view = true;
+    view->lender = parent->layers.made ? parent : NULL;
     view->quota.limit_bytes = PINFOLD_UNLIMITED; /* it adds nothing; its parent's watch goes on */
     view->dir.real_root = strdup(parent->dir.real_root);
     if (!view->dir.real_root)

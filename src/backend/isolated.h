@@ -38,6 +38,9 @@ struct pf_isolated {
     pinfold_network_fn on_network;
     void *on_network_ctx;
     bool is_view; /* its jail is opened when first needed, too */
+    /* Of a view, when what it shows is a mount of this one's jail: NULL otherwise. Borrowed: the
+     * session closes views first. */
+    const struct pf_isolated *lender;
 };
 
 /* ---- isolated_life.c: operations of the table, with the state first ---- */

@@ -366,6 +366,7 @@ int pf_plan_compose(const struct pf_jail_config *config, struct pf_plan **ret,
         .uid = geteuid(),
         .gid = getegid(),
         .alone = config->workspace_read_only,
+        .lent = config->lent,
         .proxy_port = config->net == PINFOLD_NET_ALLOW ? PF_JAIL_PROXY_PORT : 0,
     };
     size_t seed_len = config->seed ? strlen(config->seed) + 1 : 0;
