@@ -152,11 +152,15 @@ int pf_isolated_need_jail(struct pf_isolated *isolated, struct pinfold_error *er
 int pf_isolated_close(void *state, struct pinfold_error *err)
 {
     struct pf_isolated *isolated = state;
+    struct pf_jail *jail;
 
+    pthread_mutex_lock(&isolated->opening); /* waits for terminals look at it */
+    jail = TAKE(isolated->jail);
+    pthread_mutex_unlock(&isolated->opening);
     pf_quota_done(&isolated->quota);
     pf_directory_close(&isolated->dir);
     pf_egress_stop(TAKE(isolated->egress));
-    pf_jail_close(TAKE(isolated->jail));
+    pf_jail_close(jail);
     pf_layers_done(&isolated->layers, false);
     if (!isolated->own_root)
         return 0;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -191,6 +192,68 @@ static void writes_from_outside_stop_at_the_limit(void **state)
     free(data);
 }
 
+/* Run a command on a terminal to its end. */
+static struct pinfold_terminal_exit run_on_terminal(struct fixture *f, const char *command)
+{
+    struct pinfold_terminal_options options = PINFOLD_TERMINAL_OPTIONS_INIT;
+    struct pinfold_terminal *terminal = NULL;
+    struct pinfold_terminal_exit end = { .exit_code = -1 }, again = { .exit_code = -1 };
+    char text[512];
+
+    options.command = command;
+    if (pinfold_sandbox_open_terminal(f->sandbox, &options, &terminal, NULL, &f->err) < 0)
+        fail_msg("%s: %s", command, f->err.msg);
+    while (pinfold_terminal_read(terminal, text, sizeof(text), 60, NULL, &f->err) > 0) {
+    }
+    assert_int_equal(pinfold_terminal_wait(terminal, 60, &end, NULL, &f->err), 0);
+    assert_int_equal(pinfold_terminal_wait(terminal, 60, &again, NULL, &f->err), 0);
+    assert_int_equal(again.limit, end.limit);
+    pinfold_terminal_close(terminal);
+    return end;
+}
+
+static void the_end_of_a_terminal_says_which_limit_it_was(void **state)
+{
+    static const struct {
+        const char *command;
+        int exit_code;
+        enum pinfold_limit limit;
+    } ends[] = {
+        { "exit 3", 3, PINFOLD_LIMIT_NONE },
+        { "kill -9 $$", 137, PINFOLD_LIMIT_NONE },
+        { "while :; do :; done", 128 + SIGXCPU, PINFOLD_LIMIT_CPU_TIME },
+        { "head -c 6000000 /dev/zero > big", 128 + SIGXFSZ, PINFOLD_LIMIT_FILE_SIZE },
+        { "while :; do head -c 4000000 /dev/zero > $((i += 1)) || sleep 60; done", 137,
+          PINFOLD_LIMIT_WORKSPACE },
+    };
+    struct fixture *f = *state;
+
+    open_with(f, (struct pinfold_limits){
+                         .cpu_seconds = 1, .file_bytes = 5000000, .workspace_bytes = 16 << 20 });
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct pinfold_terminal_exit end = run_on_terminal(f, ends[i].command);
+        if (end.limit != ends[i].limit)
+            fail_msg("%s: limit %s", ends[i].command, pinfold_limit_name(end.limit));
+        assert_int_equal(end.exit_code, ends[i].exit_code);
+        assert_int_equal(end.killed, end.limit == PINFOLD_LIMIT_WORKSPACE);
+    }
+}
+
+static void memory_that_ran_out_on_a_terminal_is_told_there_alone(void **state)
+{
+    struct fixture *f = *state;
+
+    open_with(f, (struct pinfold_limits){ .memory_bytes = 100 << 20 });
+    run(f, "true");
+    if (!counts_memory(f)) /* then nobody knows why a process got no memory */
+        return;
+    struct pinfold_terminal_exit end = run_on_terminal(f, "exec " BOMB);
+    assert_int_equal(end.exit_code, 137);
+    assert_int_equal(end.limit, PINFOLD_LIMIT_MEMORY);
+    run(f, "exit 4");
+    assert_int_equal(f->result.limit, PINFOLD_LIMIT_NONE);
+}
+
 static void results_say_what_holds_the_limits(void **state)
 {
     struct fixture *f = *state;
@@ -230,6 +293,8 @@ int main(void)
         IN_DIR(an_ended_background_process_is_not_blamed_on_others),
         IN_DIR(a_background_process_that_fills_the_workspace_is_killed),
         IN_DIR(writes_from_outside_stop_at_the_limit),
+        IN_DIR(the_end_of_a_terminal_says_which_limit_it_was),
+        IN_DIR(memory_that_ran_out_on_a_terminal_is_told_there_alone),
         IN_DIR(results_say_what_holds_the_limits),
         IN_DIR(processors_are_a_number),
     };
