@@ -154,7 +154,8 @@ static void hear(struct run *run)
     case PF_EVENT_STARTED:
         run->live->supervisor = message.status;
         return;
-    case PF_EVENT_TERMINAL: /* not of this command */
+    case PF_EVENT_TERMINAL:
+    case PF_EVENT_RUNNING: /* not of this command */
         return;
     }
     run->left = message.left;

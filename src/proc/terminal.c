@@ -155,17 +155,22 @@ static int await_master(struct pf_terminal *terminal, struct pinfold_cancel *can
             return pf_fail(err, PINFOLD_ECANCELLED, "open a terminal: cancelled");
         if (poll(fds, PF_COUNT(fds), pf_clock_poll_ms(deadline)) <= 0 || !fds[0].revents)
             continue;
-        if (!receive(terminal->live->control, &message, &terminal->master))
+        if (!receive(terminal->live->control, &message, &terminal->master)) {
+            /* The command was very quick to kill it. */
+            if (terminal->master >= 0 && pf_launcher_lives_on(terminal->launcher))
+                return 0;
             return pf_fail(err, PINFOLD_EBACKEND,
                            "open a terminal: its supervisor died (was it killed from outside?)");
+        }
         if (message.event == PF_EVENT_FAILED)
             return pf_command_explain(&message, err);
         if (message.event == PF_EVENT_STARTED)
             terminal->live->supervisor = message.status;
-        if (message.event != PF_EVENT_TERMINAL)
-            continue;
         /* The kernel may have had no descriptor left for us. */
-        return terminal->master >= 0 ? 0 : pf_fail_os(err, EMFILE, "receive a terminal");
+        if (message.event == PF_EVENT_TERMINAL && terminal->master < 0)
+            return pf_fail_os(err, EMFILE, "receive a terminal");
+        if (message.event == PF_EVENT_RUNNING)
+            return 0;
     }
     return pf_fail(err, PINFOLD_EBACKEND, "open a terminal: its supervisor does not answer");
 }
