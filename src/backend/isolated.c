@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "jail/limits.h"
 #include "tree/usage.h"
 
 /* ---- what adds to the workspace from outside ---- */
@@ -120,8 +121,6 @@ static int check_net(const struct pinfold_isolated_options *options, struct pinf
     return r;
 }
 
-#define MOST_CPUS 100000
-
 static int check_options(const struct pinfold_isolated_options *options, struct pinfold_error *err)
 {
     int r;
@@ -135,10 +134,9 @@ static int check_options(const struct pinfold_isolated_options *options, struct 
     if (options->net > PINFOLD_NET_ALLOW)
         return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: no network of kind %d",
                        (int)options->net);
-    if (!(options->limits.cpus >= 0 && options->limits.cpus <= MOST_CPUS)) /* not a number too */
-        return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: cpus must be 0 to %d, not %g",
-                       MOST_CPUS, options->limits.cpus);
-    r = check_net(options, err);
+    r = pf_limits_check(&options->limits, err);
+    if (r == 0)
+        r = check_net(options, err);
     if (r < 0)
         return r;
     r = check_absolute(options->ro, "ro", err);

@@ -283,6 +283,50 @@ static void processors_are_a_number(void **state)
     }
 }
 
+/* One less is refused by a sentence that names it. */
+static void the_least_of_each_limit_is_enough_for_a_command(void **state)
+{
+    static const struct {
+        struct pinfold_limits least, less;
+        const char *words;
+    } limits[] = {
+        { { .memory_bytes = 1 << 20 },
+          { .memory_bytes = (1 << 20) - 1 },
+          "1048576 bytes of memory" },
+        { { .processes = 3 }, { .processes = 2 }, "at least 3 processes" },
+        { { .processes = 4 << 20 }, { .processes = (4 << 20) + 1 }, "at most 4194304 processes" },
+        { { .processes = PINFOLD_UNLIMITED }, { .processes = UINT64_MAX - 1 }, "unlimited" },
+        { { .open_files = 16 }, { .open_files = 15 }, "at least 16 open files" },
+        { { .open_files = UINT64_MAX - 1 }, { .open_files = 1 }, "open files" },
+        { { .memory_bytes = UINT64_MAX - 1 }, { .memory_bytes = 1 }, "memory" },
+        { { .cpu_seconds = 1 }, { .cpus = 0.001 }, "0.01 to 100000 processors" },
+        { { .cpu_seconds = UINT64_MAX - 1 }, { .cpus = 1e6 }, "processors" },
+        { { .file_bytes = 1, .tmp_bytes = 1, .workspace_bytes = 1 }, { .cpus = -1 }, "processors" },
+        { { .file_bytes = UINT64_MAX - 1,
+            .tmp_bytes = UINT64_MAX - 1,
+            .workspace_bytes = UINT64_MAX - 1 },
+          { .cpus = NAN },
+          "processors" },
+    };
+    struct pinfold_isolated_options isolated = PINFOLD_ISOLATED_OPTIONS_INIT;
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct pinfold_backend *none = NULL;
+        isolated.limits = limits[i].less;
+        assert_int_equal(pinfold_isolated_backend_new(&isolated, &none, &f->err), -PINFOLD_EVALUE);
+        assert_non_null(strstr(f->err.msg, limits[i].words));
+        open_with(f, limits[i].least);
+        run(f, "true");
+        if (f->result.exit_code != 0)
+            fail_msg("%s: exit code %d", limits[i].words, f->result.exit_code);
+        pinfold_sandbox_free(f->sandbox);
+        pinfold_backend_unref(f->backend);
+        f->sandbox = NULL;
+        f->backend = NULL;
+    }
+}
+
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -297,6 +341,7 @@ int main(void)
         IN_DIR(memory_that_ran_out_on_a_terminal_is_told_there_alone),
         IN_DIR(results_say_what_holds_the_limits),
         IN_DIR(processors_are_a_number),
+        IN_DIR(the_least_of_each_limit_is_enough_for_a_command),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
