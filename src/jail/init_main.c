@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,10 @@ static void enter_groups(struct pf_init_groups *ret)
             init_fail("enter a control group", "of the sandbox");
         close(fds[i]);
     }
+    /* The groups that are entered are its roots: their names, which tell something of the owner,
+     * are not seen inside. */
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        init_fail("make a namespace of control groups", "for the sandbox");
 }
 
 /* Blocked signals do not reach PID 1 in any way: not from inside, where it could be meant as an
