@@ -327,7 +327,6 @@ static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits
 {
     enum { LEAST_PID_MAX = 512 }; /* what the kernel takes depends on the number of processors */
 
-    head->processes = limits->processes;
     head->cpu_seconds = limits->cpu_seconds;
     head->open_files = limits->open_files;
     head->file_bytes = limits->file_bytes;

@@ -174,7 +174,9 @@ static int send_groups(const struct pf_jail *jail, const struct pinfold_limits *
     /* Where the memory itself is counted, programs may reserve what they like: those built with
      * AddressSanitizer reserve terabytes. */
     bool reserved = jail->holders[PINFOLD_LIMIT_MEMORY] == PINFOLD_HOLDER_RLIMIT;
-    struct pf_init_groups groups = { reserved ? limits->memory_bytes : PINFOLD_UNLIMITED };
+    bool counted = jail->holders[PINFOLD_LIMIT_PROCESSES] == PINFOLD_HOLDER_RLIMIT;
+    struct pf_init_groups groups = { reserved ? limits->memory_bytes : PINFOLD_UNLIMITED,
+                                     counted ? limits->processes : PINFOLD_UNLIMITED };
     int fds[PF_CGROUP_MAX], count = pf_cgroup_entries(&jail->cgroup, fds), r;
 
     if (count < 0)

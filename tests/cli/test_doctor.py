@@ -25,7 +25,7 @@ def test_doctor_takes_no_argument(pinfold):
     assert done.returncode == 125 and "takes no argument" in done.stderr
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="only root can make a chroot")
+@pytest.mark.skipif(not IS_ROOT, reason="needs the right to mount")
 def test_a_chroot_is_named_as_the_cause(tmp_path):
     """In which Linux makes no user namespaces."""
     tree = tmp_path / "tree"
