@@ -174,9 +174,11 @@ static int send_groups(const struct pf_jail *jail, const struct pinfold_limits *
     /* Where the memory itself is counted, programs may reserve what they like: those built with
      * AddressSanitizer reserve terabytes. */
     bool reserved = jail->holders[PINFOLD_LIMIT_MEMORY] == PINFOLD_HOLDER_RLIMIT;
-    bool counted = jail->holders[PINFOLD_LIMIT_PROCESSES] == PINFOLD_HOLDER_RLIMIT;
+    /* A group has to refuse first: it counts that, and the rlimit does not. Root has none. */
+    bool second = jail->holders[PINFOLD_LIMIT_PROCESSES] == jail->cgroup.holder &&
+                  jail->cgroup.limits_processes && geteuid() != 0;
     struct pf_init_groups groups = { reserved ? limits->memory_bytes : PINFOLD_UNLIMITED,
-                                     counted ? limits->processes : PINFOLD_UNLIMITED };
+                                     limits->processes + second };
     int fds[PF_CGROUP_MAX], count = pf_cgroup_entries(&jail->cgroup, fds), r;
 
     if (count < 0)

@@ -69,7 +69,7 @@ struct pf_plan {
     uint64_t shown_end;     /* what comes before becomes read-only together: struct pf_draft */
     uint64_t max_processes; /* of the process namespace; 0: as it is */
     uint64_t cpu_seconds, open_files, file_bytes; /* UINT64_MAX: no limit */
-    uid_t uid; /* of the owner, who is PF_JAIL_UID inside */
+    uid_t uid;                                    /* of the owner, who is PF_JAIL_UID inside */
     gid_t gid;
     /* The seed of an overlay: its path, after the operations; 0: the workspace is shown as it is.
      */
@@ -82,8 +82,8 @@ struct pf_plan {
 
 struct pf_init_groups {
     uint64_t data_bytes; /* a limit for each process; UINT64_MAX: none */
-    uint64_t processes;  /* likewise, of all: where a group counts them it must be the group that
-                            refuses, which alone tells */
+    uint64_t processes;  /* likewise, of all: above that of a group, which must be what
+                            refuses, because it alone tells */
 };
 
 #define PF_JAIL_UID 1000

@@ -188,7 +188,8 @@ static void writes_from_outside_stop_at_the_limit(void **state)
                      -PINFOLD_EOS);
     pinfold_strings_done(&paths);
     run(f, "rm a");
-    /* Adding up again at once is too soon; how soon is not depends on how long the last one took. */
+    /* Adding up again at once is too soon; how soon is not depends on how long the last one took.
+     */
     for (int tries = 0; r != 0 && tries < 300; tries++) {
         usleep(100000);
         r = pinfold_sandbox_write_file(f->sandbox, "b", data, 3 << 20, NULL, &f->err);
