@@ -109,7 +109,7 @@ int pf_ac_get(struct pf_ac_box *box, const char *id, uint64_t size, int fd,
               struct pinfold_cancel *cancel, struct pinfold_error *err);
 void pf_ac_forget(struct pf_ac_box *box, const char *id); /* delete them; never fails */
 
-/* ---- agentcore_execute.c, agentcore_tree.c ---- */
+/* ---- agentcore_execute.c, agentcore_tree.c, agentcore_lists.c ---- */
 
 int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
                   struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,

@@ -15,29 +15,45 @@
 #include "base/random.h"
 #include "base/strings.h"
 #include "proc/capture.h"
+#include "proc/command.h"
 #include "proc/env.h"
 #include "tree/data.h"
 #include "tree/place.h"
 
-#define WORD_MAX ((size_t)100000)        /* the kernel's limit there is 128 KiB */
+#define WORD_MAX ((size_t)100000)        /* bytes of a command that is one word */
+#define WORD_LIMIT ((size_t)128 * 1024)  /* the kernel's, of any word, its NUL included */
+#define WORDS_LIMIT ((size_t)1536 << 10) /* and of all together, with room for those there */
 #define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
 #define SCRIPT_MAX ((size_t)64 << 20)
 enum { TAG_DIGITS = 16, TAG_STATUS = 125 };
 
-static int check(const struct pinfold_execute_options *options, size_t *ret_len,
+/* What the kernel there would refuse in words that say nothing of what is too large. */
+static int check_words(const char *what, const char *const *words, size_t *total,
+                       struct pinfold_error *err)
+{
+    for (size_t i = 0; words && words[i]; i++) {
+        size_t len = strlen(words[i]) + 1;
+        *total += len + sizeof(char *);
+        if (len > WORD_LIMIT || *total > WORDS_LIMIT)
+            return pf_fail_os(err, E2BIG, "%s \"%.40s\"", what, PF_QUOTE(words[i]));
+    }
+    return 0;
+}
+
+static int check(const struct pf_ac_box *box, const struct pinfold_execute_options *options,
                  struct pinfold_error *err)
 {
-    *ret_len = options->command_len;
-    if (options->command && options->command_len == 0)
-        *ret_len = strlen(options->command);
+    size_t total = 0;
+    int r = pf_env_check(options->env, err);
+
     if (isnan(options->timeout_seconds) || options->timeout_seconds < 0)
         return pf_fail(err, PINFOLD_EVALUE, "timeout must be more than 0 seconds, not %g",
                        options->timeout_seconds);
-    if (!options->command && (!options->argv || !options->argv[0]))
-        return pf_fail(err, PINFOLD_EVALUE, "no command");
-    if (options->command && memchr(options->command, '\0', *ret_len))
-        return pf_fail(err, PINFOLD_EVALUE, "the command holds a NUL byte");
-    return pf_env_check(options->env, err);
+    if (r == 0)
+        r = check_words("pass the variable", (const char *const *)box->env, &total, err);
+    if (r == 0)
+        r = check_words("pass the variable", options->env, &total, err);
+    return r < 0 ? r : check_words("pass the argument", options->argv, &total, err);
 }
 
 static int add_words(struct pf_buf *script, const char *const *words)
@@ -61,39 +77,47 @@ static int add_entry(struct pf_buf *script, const struct pf_ac_box *box, const c
 
     if (r == 0)
         r = pf_ac_quote(script, cwd);
+    /* Out of the terminal's session, so that nothing can ask whoever sits at one. */
     return r < 0 ? r
                  : pf_buf_append_text(
-                           script, "; cd \"$R\" 2>/dev/null || f 'No such file or directory'; "
-                                   "[ -e \"$C\" ] || f 'No such file or directory'; "
+                           script, "; x() { case \"$1/\" in \"$R\"/*) ;; "
+                                   "*) f 'Invalid cross-device link';; esac; }; "
+                                   "cd \"$R\" 2>/dev/null || f 'No such file or directory'; "
+                                   "[ -e \"$C\" ] || { x \"$(readlink -m -- \"$C\")\"; "
+                                   "f 'No such file or directory'; }; "
                                    "[ -d \"$C\" ] || f 'Not a directory'; "
                                    "cd \"$C\" 2>/dev/null || f 'Permission denied'; "
-                                   "case \"$(pwd -P)/\" in \"$R\"/*) ;; "
-                                   "*) f 'Invalid cross-device link';; esac; exec env -u OLDPWD");
+                                   "x \"$(pwd -P)\"; S=; command -v setsid >/dev/null && S=setsid; "
+                                   "exec $S env -u OLDPWD");
 }
 
 /* ret_id receives what the command is kept under, "" when it is in the script. */
-static int add_command(struct pf_ac_box *box, const struct pinfold_execute_options *options,
-                       size_t len, struct pf_buf *script, char ret_id[static PF_AC_ID_MAX],
-                       struct pinfold_cancel *cancel, struct pinfold_error *err)
+static int add_command(struct pf_ac_box *box, const struct pf_run_request *request,
+                       struct pf_buf *script, char ret_id[static PF_AC_ID_MAX],
+                       struct pinfold_error *err)
 {
     _cleanup_free_ char *command = NULL;
+    size_t len = request->command_len;
     int r;
 
-    if (!options->command)
-        return add_words(script, options->argv) < 0 ? pf_fail_nomem(err) : 0;
+    if (request->argv)
+        return add_words(script, request->argv) < 0 ? pf_fail_nomem(err) : 0;
     if (len > WORD_MAX) {
         r = len > PF_AC_PART
                     ? pf_fail(err, PINFOLD_EVALUE, "the command is too long: %zu bytes", len)
-                    : pf_ac_put_bytes(box, options->command, len, ret_id, cancel, err);
+                    : pf_ac_put_bytes(box, request->command, len, ret_id, request->cancel, err);
         if (r < 0)
             return r;
-        r = pf_buf_printf(script, " /bin/sh %s/" PF_AC_SCRATCH "/%s.0000", box->home, ret_id);
+        r = pf_buf_printf(script, " /bin/sh -c '. %s/" PF_AC_SCRATCH "/%s.0000' sh", box->home,
+                          ret_id);
         return r < 0 ? pf_fail_nomem(err) : 0;
     }
-    command = strndup(options->command, len);
+    command = strndup(request->command, len);
     r = command ? pf_buf_append_text(script, " /bin/sh -c ") : -PINFOLD_ENOMEM;
     if (r == 0)
         r = pf_ac_quote(script, command);
+    if (r == 0)
+        r = pf_buf_append_text(script, " sh"); /* its $0, as everywhere else */
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
 
@@ -241,7 +265,14 @@ static struct pf_run_request request_of(const struct pf_ac_box *box,
                                         const struct pinfold_execute_options *options,
                                         struct pinfold_cancel *cancel)
 {
+    size_t len = options->command_len;
+
+    if (options->command && len == 0)
+        len = strlen(options->command);
     return (struct pf_run_request){
+        .command = options->command,
+        .command_len = len,
+        .argv = options->argv,
         .output_limit =
                 options->max_output_bytes ? options->max_output_bytes : box->max_output_bytes,
         .keep_tail = options->keep_tail,
@@ -261,10 +292,10 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
     PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
     struct pf_run_request request = request_of(box, options, cancel);
     const char *cwd = options->cwd ? options->cwd : ".";
+    const char *nothing = pf_command_nothing(&request);
     char tag[TAG_DIGITS + 1], id[PF_AC_ID_MAX] = "";
     int64_t start = pf_clock_now();
-    size_t len;
-    int r = check(options, &len, err);
+    int r = check(box, options, err);
 
     if (r == 0)
         r = refuse_stopped(box, err);
@@ -272,12 +303,14 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
         r = pf_fail(err, PINFOLD_ESTART, "AgentCore: no session: the sandbox is not started");
     if (r < 0)
         return r;
+    if (nothing)
+        return pf_command_answer_nothing(nothing, ret_result, err); /* costs no call */
     pf_random_hex(tag, TAG_DIGITS);
     if (add_entry(&script, box, cwd, tag) < 0 ||
         add_words(&script, (const char *const *)box->env) < 0 ||
         add_words(&script, options->env) < 0)
         return pf_fail_nomem(err);
-    r = add_command(box, options, len, &script, id, cancel, err);
+    r = add_command(box, &request, &script, id, err);
     if (r == 0)
         r = run(box, &request, &script, tag, cwd, ret_result, err);
     if (id[0])
