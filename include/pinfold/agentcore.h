@@ -22,7 +22,10 @@ struct pinfold_agentcore_options {
     const char *profile;
     const char *identifier; /* of the code interpreter; NULL: "aws.codeinterpreter.v1" */
     const char *name;       /* of sessions, 1 to 100 characters; NULL: made of the workspace's */
-    const char *endpoint;   /* "https://host[:port]"; NULL: the region's */
+    /* "https://host[:port]"; NULL: what AWS_ENDPOINT_URL_BEDROCK_AGENTCORE, AWS_ENDPOINT_URL or the
+     * profile (services, endpoint_url) say, or the region's, FIPS or dual stack if these are asked
+     * for in the ways of AWS's own tools. */
+    const char *endpoint;
     /* How long a session lives from its start, whatever happens in it: 1 to 28,800; 0: 900. */
     unsigned session_timeout_seconds;
     size_t max_output_bytes; /* kept of a command's output; 0: 100,000 */
@@ -43,7 +46,7 @@ struct pinfold_agentcore_options {
  * ret_backend  receives the template; the caller owns one reference, pinfold_backend_unref()
  * err          borrowed, may be NULL
  *
- * Returns 0, -PINFOLD_EVALUE (an option out of range, no region), -PINFOLD_EOS (the profile's file
+ * Returns 0, -PINFOLD_EVALUE (an option out of range, no region, no such endpoint), -PINFOLD_EOS (the profile's file
  * cannot be read) or -PINFOLD_ENOMEM.
  * Threads: any.
  */

@@ -147,7 +147,7 @@ int pinfold_agentcore_template_new(const struct pinfold_agentcore_options *optio
     static const struct pinfold_agentcore_options defaults = PINFOLD_AGENTCORE_OPTIONS_INIT;
     PF_CLEANUP(box_freep) struct pf_ac_box *box = NULL;
     struct pf_aws_options aws;
-    char region[PF_AWS_REGION_MAX];
+    char region[PF_AWS_REGION_MAX], *endpoint;
     int r;
 
     if (!options)
@@ -165,6 +165,12 @@ int pinfold_agentcore_template_new(const struct pinfold_agentcore_options *optio
     free(box->region);
     if (!copy(&box->region, region))
         return pf_fail_nomem(err);
+    aws = aws_options(box);
+    r = pf_agentcore_locate(&aws, options->endpoint, region, &endpoint, err);
+    if (r < 0)
+        return r;
+    free(box->endpoint);
+    box->endpoint = endpoint;
     r = connect_box(box, err); /* here, so that what is wrong is told here */
     if (r == 0)
         r = pinfold_backend_new(&template_ops, box, NULL, ret_backend, err);
