@@ -91,6 +91,7 @@ static bool copy_configuration(struct pf_ac_box *box, const struct pinfold_agent
     box->session_timeout =
             from->session_timeout_seconds ? from->session_timeout_seconds : DEFAULT_TIMEOUT;
     box->max_output_bytes = from->max_output_bytes ? from->max_output_bytes : DEFAULT_OUTPUT;
+    box->tasks = from->long_commands;
     box->env = pf_strv_copy(from->env);
     return box->env && copy(&box->region, from->region) && copy(&box->identifier, identifier) &&
            copy(&box->endpoint, from->endpoint) && copy(&box->name, from->name) &&
@@ -208,6 +209,7 @@ static int build_for_session(void *state, const char *workspace_id,
         .endpoint = from->endpoint,
         .session_timeout_seconds = from->session_timeout,
         .max_output_bytes = from->max_output_bytes,
+        .long_commands = from->tasks,
         .env = (const char *const *)from->env,
     };
     int r;

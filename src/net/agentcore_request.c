@@ -158,10 +158,12 @@ int pf_agentcore_request_list(struct pf_agentcore_request *request, const char *
     return r < 0 ? r : set_body(request, body, err);
 }
 
-/* Reading changes nothing, and the same files written again are the same. */
+/* Reading changes nothing, the same files written again are the same, and what is stopped stays
+ * so. */
 static bool may_repeat(const char *tool)
 {
-    static const char *const tools[] = { "readFiles", "listFiles", "writeFiles", "getTask" };
+    static const char *const tools[] = { "readFiles", "listFiles", "writeFiles", "getTask",
+                                         "stopTask" };
 
     for (size_t i = 0; i < PF_COUNT(tools); i++)
         if (strcmp(tool, tools[i]) == 0)
