@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "base/strings.h"
 #include "proc/capture.h"
 #include "proc/command.h"
@@ -25,7 +24,8 @@
 #define WORDS_LIMIT ((size_t)1536 << 10) /* and of all together, with room for those there */
 #define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
 #define SCRIPT_MAX ((size_t)64 << 20)
-enum { TAG_DIGITS = 16, TAG_STATUS = 125 };
+#define KILLED_NOTE "[killed: the sandbox was stopped]\n"
+enum { REFUSED_STATUS = 125 };
 
 /* What the kernel there would refuse in words that say nothing of what is too large. */
 static int check_words(const char *what, const char *const *words, size_t *total,
@@ -68,27 +68,28 @@ static int add_words(struct pf_buf *script, const char *const *words)
     return r;
 }
 
-/* Enter the directory, and say why not behind a tag that the command cannot know. */
-static int add_entry(struct pf_buf *script, const struct pf_ac_box *box, const char *cwd,
-                     const char *tag)
+/* Enter the directory, or say why not. The wrapper runs this twice, the first time with "check" and
+ * no further: so what a command prints cannot be taken for a reason. */
+static int add_entry(struct pf_buf *script, const struct pf_ac_box *box, const char *cwd)
 {
-    int r = pf_buf_printf(script, "f() { echo \"%s: $1\" >&2; exit %d; }; R='%s'; C=./", tag,
-                          TAG_STATUS, box->root);
+    static const char enter[] =
+            "; x() { case \"$1/\" in \"$R\"/*) ;; *) f 'Invalid cross-device link';; esac; }; "
+            "cd \"$R\" 2>/dev/null || f 'No such file or directory'; "
+            "[ -e \"$C\" ] || { x \"$(readlink -m -- \"$C\")\"; f 'No such file or directory'; }; "
+            "[ -d \"$C\" ] || f 'Not a directory'; "
+            "cd \"$C\" 2>/dev/null || f 'Permission denied'; "
+            "x \"$(pwd -P)\"; [ \"$1\" != check ] || exit 0; S=; ";
+    /* Out of the terminal's session, so that nothing can ask whoever sits at one. A task stays
+     * where stopTask looks for what it kills. */
+    static const char leave[] = "command -v setsid >/dev/null && S=setsid; ";
+    int r = pf_buf_printf(script, "f() { echo \"cd: $1\" >&2; exit %d; }; R='%s'; C=./",
+                          REFUSED_STATUS, box->root);
 
     if (r == 0)
         r = pf_ac_quote(script, cwd);
-    /* Out of the terminal's session, so that nothing can ask whoever sits at one. */
     return r < 0 ? r
-                 : pf_buf_append_text(
-                           script, "; x() { case \"$1/\" in \"$R\"/*) ;; "
-                                   "*) f 'Invalid cross-device link';; esac; }; "
-                                   "cd \"$R\" 2>/dev/null || f 'No such file or directory'; "
-                                   "[ -e \"$C\" ] || { x \"$(readlink -m -- \"$C\")\"; "
-                                   "f 'No such file or directory'; }; "
-                                   "[ -d \"$C\" ] || f 'Not a directory'; "
-                                   "cd \"$C\" 2>/dev/null || f 'Permission denied'; "
-                                   "x \"$(pwd -P)\"; S=; command -v setsid >/dev/null && S=setsid; "
-                                   "exec $S env -u OLDPWD");
+                 : pf_buf_printf(script, "%s%sexec $S env -u OLDPWD", enter,
+                                 box->tasks ? "" : leave);
 }
 
 /* ret_id receives what the command is kept under, "" when it is in the script. */
@@ -123,15 +124,13 @@ static int add_command(struct pf_ac_box *box, const struct pf_run_request *reque
 
 /* ---- what came ---- */
 
-/* The reason behind the tag. */
-static int fail_entry(const struct pf_ac_output *output, const char *tag, const char *cwd,
-                      struct pinfold_error *err)
+static int fail_entry(const struct pf_ac_output *output, const char *cwd, struct pinfold_error *err)
 {
-    const char *text = output->errs.data;
+    const struct pf_buf *text = output->merged ? &output->out : &output->errs;
 
-    if (output->status != TAG_STATUS || !text || strncmp(text, tag, strlen(tag)) != 0)
+    if (!output->refused)
         return 0;
-    return pf_fail_at(err, pf_ac_errno_of(text), "enter directory", cwd);
+    return pf_fail_at(err, pf_ac_errno_of(text->data), "enter directory", cwd);
 }
 
 /* Give a stream to what composes results, as if it came out of a pipe. */
@@ -183,6 +182,25 @@ static void discard_kept(struct pf_ac_box *box, const struct pf_ac_output *outpu
         pf_ac_output_done(&ignored);
 }
 
+enum { NOTES_MAX = 300 };
+
+static void note(const struct pf_run_request *request, const struct pf_ac_output *output,
+                 char notes[static NOTES_MAX])
+{
+    size_t len = 0;
+
+    notes[0] = '\0';
+    if (output->merged)
+        len = (size_t)snprintf(notes, NOTES_MAX,
+                               "[stdout and stderr came as one stream, with the line ends of a "
+                               "terminal: there was no room for files in /tmp, or no base64]\n");
+    if (output->timed_out)
+        snprintf(notes + len, NOTES_MAX - len, "[timed out after %g s]\n",
+                 (double)request->timeout_ns / (double)PF_NS_PER_SEC);
+    else if (output->stopped)
+        snprintf(notes + len, NOTES_MAX - len, KILLED_NOTE);
+}
+
 static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
                    const struct pf_ac_output *output, struct pinfold_execute_result *ret,
                    struct pinfold_error *err)
@@ -190,6 +208,7 @@ static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
     PF_CLEANUP(pf_capture_done) struct pf_capture capture;
     const struct pf_buf *texts[] = { &output->out, &output->errs };
     const uint64_t sizes[] = { output->out_size, output->err_size };
+    char notes[NOTES_MAX];
     int r = 0;
 
     pf_capture_init(&capture, request);
@@ -209,12 +228,8 @@ static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
         stream->full = stream->full || sizes[i] > stream->raw_bytes;
         stream->raw_bytes = sizes[i];
     }
-    return pf_capture_finish(&capture,
-                             output->merged ? "[stdout and stderr came as one stream, with the "
-                                              "line ends of a terminal: there was no room for "
-                                              "files in /tmp, or no base64]\n"
-                                            : "",
-                             ret, err);
+    note(request, output, notes);
+    return pf_capture_finish(&capture, notes, ret, err);
 }
 
 /* The sandbox was stopped while the command ran. What it said is lost. */
@@ -225,25 +240,37 @@ static int killed(const struct pf_run_request *request, struct pinfold_execute_r
 
     pf_capture_init(&capture, request);
     ret->exit_code = 137;
-    return pf_capture_finish(&capture, "[killed: the sandbox was stopped]\n", ret, err);
+    return pf_capture_finish(&capture, KILLED_NOTE, ret, err);
 }
 
 static int run(struct pf_ac_box *box, const struct pf_run_request *request,
-               const struct pf_buf *script, const char *tag, const char *cwd,
-               struct pinfold_execute_result *ret, struct pinfold_error *err)
+               const struct pf_buf *script, const char *cwd, struct pinfold_execute_result *ret,
+               struct pinfold_error *err)
 {
     bool all = request->on_output || request->spool_limit > 0 || request->keep_tail ||
                request->output_limit > PF_AC_INLINE;
+    const struct pf_ac_job job = { .script = script->data,
+                                   .len = script->len,
+                                   .limit = PF_AC_INLINE,
+                                   .keep = all,
+                                   .checks = true,
+                                   .stop = box->stop,
+                                   .timeout_ns = request->timeout_ns };
     struct pf_ac_output output;
-    int r = pf_ac_run(box, script->data, script->len, PF_AC_INLINE, all, box->stop, &output,
-                      request->cancel, err);
+    int r = box->tasks ? pf_ac_run_task(box, &job, &output, request->cancel, err)
+                       : pf_ac_run_job(box, &job, &output, request->cancel, err);
 
     if (r == -PINFOLD_ECANCELLED && !pinfold_cancel_fired(request->cancel))
         return killed(request, ret, err);
     if (r < 0)
         return r;
     ret->exit_code = output.status;
-    r = fail_entry(&output, tag, cwd, err);
+    ret->timed_out = output.timed_out;
+    if (output.timed_out) {
+        ret->limit = PINFOLD_LIMIT_TIME;
+        ret->limits_hit = 1U << PINFOLD_LIMIT_TIME;
+    }
+    r = fail_entry(&output, cwd, err);
     if (r == 0)
         r = compose(box, request, &output, ret, err);
     discard_kept(box, &output);
@@ -259,6 +286,14 @@ static int refuse_stopped(struct pf_ac_box *box, struct pinfold_error *err)
     stopped = box->stopped;
     pthread_mutex_unlock(&box->lock);
     return stopped ? pf_fail(err, PINFOLD_ESTART, "AgentCore: the workspace is stopping") : 0;
+}
+
+/* The service knows no time for a single call; of tasks we keep it ourselves. */
+static int64_t timeout_of(const struct pf_ac_box *box, double seconds)
+{
+    if (!box->tasks || !(seconds > 0) || seconds > 1e9)
+        return PF_NEVER;
+    return (int64_t)(seconds * (double)PF_NS_PER_SEC);
 }
 
 static struct pf_run_request request_of(const struct pf_ac_box *box,
@@ -280,6 +315,7 @@ static struct pf_run_request request_of(const struct pf_ac_box *box,
         .spool_limit = options->spool_bytes,
         .on_output = options->on_output,
         .on_output_ctx = options->on_output_ctx,
+        .timeout_ns = timeout_of(box, options->timeout_seconds),
         .cancel = cancel,
     };
 }
@@ -293,7 +329,7 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
     struct pf_run_request request = request_of(box, options, cancel);
     const char *cwd = options->cwd ? options->cwd : ".";
     const char *nothing = pf_command_nothing(&request);
-    char tag[TAG_DIGITS + 1], id[PF_AC_ID_MAX] = "";
+    char id[PF_AC_ID_MAX] = "";
     int64_t start = pf_clock_now();
     int r = check(box, options, err);
 
@@ -305,14 +341,12 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
         return r;
     if (nothing)
         return pf_command_answer_nothing(nothing, ret_result, err); /* costs no call */
-    pf_random_hex(tag, TAG_DIGITS);
-    if (add_entry(&script, box, cwd, tag) < 0 ||
-        add_words(&script, (const char *const *)box->env) < 0 ||
+    if (add_entry(&script, box, cwd) < 0 || add_words(&script, (const char *const *)box->env) < 0 ||
         add_words(&script, options->env) < 0)
         return pf_fail_nomem(err);
     r = add_command(box, &request, &script, id, err);
     if (r == 0)
-        r = run(box, &request, &script, tag, cwd, ret_result, err);
+        r = run(box, &request, &script, cwd, ret_result, err);
     if (id[0])
         pf_ac_forget(box, id);
     ret_result->duration_ns = pf_clock_now() - start;
