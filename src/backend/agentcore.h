@@ -51,9 +51,10 @@ struct pf_ac_box {
 /* What a script left. */
 struct pf_ac_output {
     int status;
-    bool refused;                /* its check failed, and it did not begin; errs says why */
-    bool partial;                /* it has not ended, or not told how: status means nothing */
-    bool timed_out, stopped;     /* a task that was ended: out and errs are what it said so far */
+    bool refused; /* its check failed, and it did not begin; errs says why */
+    bool partial; /* it has not ended, or not told how: status means nothing */
+    bool timed_out, stopped,
+            cancelled;           /* a task that was ended: out and errs are what it said so far */
     bool merged;                 /* the streams could not be told apart: all is in out */
     struct pf_buf out, errs;     /* at most the limit that was given, of each */
     uint64_t out_size, err_size; /* in all */
@@ -129,7 +130,7 @@ int pf_ac_quote(struct pf_buf *to, const char *text);
 
 /* The same as pf_ac_run_job(), as a task of the service that may take longer than one call. When
  * the job's token is fired or its time is up, the task is stopped, and that is a success with what
- * it has said; when cancel is fired it is stopped, too. */
+ * it has said; when cancel is fired the same, and cancelled is set. */
 int pf_ac_run_task(struct pf_ac_box *box, const struct pf_ac_job *job, struct pf_ac_output *ret,
                    struct pinfold_cancel *cancel, struct pinfold_error *err);
 

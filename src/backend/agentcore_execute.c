@@ -75,9 +75,9 @@ static int add_entry(struct pf_buf *script, const struct pf_ac_box *box, const c
     static const char enter[] =
             "; x() { case \"$1/\" in \"$R\"/*) ;; *) f 'Invalid cross-device link';; esac; }; "
             "cd \"$R\" 2>/dev/null || f 'No such file or directory'; "
-            "[ -e \"$C\" ] || { x \"$(readlink -m -- \"$C\")\"; f 'No such file or directory'; }; "
-            "[ -d \"$C\" ] || f 'Not a directory'; "
-            "cd \"$C\" 2>/dev/null || f 'Permission denied'; "
+            "cd \"$C\" 2>/dev/null || { x \"$(readlink -m -- \"$C\")\"; "
+            "[ -e \"$C\" ] || f 'No such file or directory'; "
+            "[ -d \"$C\" ] || f 'Not a directory'; f 'Permission denied'; }; "
             "x \"$(pwd -P)\"; [ \"$1\" != check ] || exit 0; S=; ";
     /* Out of the terminal's session, so that nothing can ask whoever sits at one. A task stays
      * where stopTask looks for what it kills. */
@@ -197,6 +197,8 @@ static void note(const struct pf_run_request *request, const struct pf_ac_output
     if (output->timed_out)
         snprintf(notes + len, NOTES_MAX - len, "[timed out after %g s]\n",
                  (double)request->timeout_ns / (double)PF_NS_PER_SEC);
+    else if (output->cancelled)
+        snprintf(notes + len, NOTES_MAX - len, "[killed: the call was cancelled]\n");
     else if (output->stopped)
         snprintf(notes + len, NOTES_MAX - len, KILLED_NOTE);
 }
@@ -214,7 +216,7 @@ static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
     pf_capture_init(&capture, request);
     for (int i = 0; r == 0 && i < 2; i++) {
         int fd = -1;
-        if (output->kept[0] && sizes[i] > texts[i]->len)
+        if (output->kept[0] && sizes[i] > texts[i]->len && !output->cancelled)
             r = fetch_stream(box, output, "oe"[i], request -> cancel, &fd, err);
         if (r < 0 && fd >= 0)
             close(fd);
@@ -275,7 +277,7 @@ static int run(struct pf_ac_box *box, const struct pf_run_request *request,
         r = compose(box, request, &output, ret, err);
     discard_kept(box, &output);
     pf_ac_output_done(&output);
-    return r;
+    return r == 0 && output.cancelled ? pf_cancel_check(request->cancel, err) : r;
 }
 
 static int refuse_stopped(struct pf_ac_box *box, struct pinfold_error *err)

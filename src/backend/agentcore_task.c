@@ -205,7 +205,7 @@ static int understand(struct task *task, const struct pf_agentcore_result *print
 }
 
 /* ended: by itself. */
-static int collect(struct task *task, bool ended, struct pf_ac_output *ret,
+static int collect(struct task *task, bool ended, int64_t ns, struct pf_ac_output *ret,
                    struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_buf_done) struct pf_buf text = PF_BUF_INIT(WRAPPED_MAX);
@@ -218,7 +218,7 @@ static int collect(struct task *task, bool ended, struct pf_ac_output *ret,
     arguments = json_pack("{s:s}", "command", text.data);
     if (!arguments)
         return pf_fail_nomem(err);
-    r = pf_ac_invoke(task->box, "executeCommand", arguments, NULL, &result, cancel, err);
+    r = pf_ac_invoke_within(task->box, "executeCommand", arguments, ns, NULL, &result, cancel, err);
     if (r == 0)
         r = understand(task, &result, ended, ret, err);
     if (r == 0)
@@ -240,32 +240,36 @@ static int settle(const struct task *task, struct pf_ac_output *ret, struct pinf
     return 0;
 }
 
-/* How it came to its end: r is what await() said. */
+/* How it came to its end: r is what await() said. Whoever cancelled gets what it had said so far,
+ * if that can be had in a moment. */
 static int finish(struct task *task, int r, struct pf_ac_output *ret, struct pinfold_cancel *cancel,
                   struct pinfold_error *err)
 {
-    bool stopped = r == -PINFOLD_ECANCELLED && !pinfold_cancel_fired(cancel);
-    bool late = r == 0;
+    bool cancelled = r == -PINFOLD_ECANCELLED && pinfold_cancel_fired(cancel);
+    bool stopped = r == -PINFOLD_ECANCELLED && !cancelled;
+    bool late = r == 0, ended = r > 0;
+    int before = r;
 
-    if (r <= 0)
+    if (!ended)
         stop(task);
-    if (r < 0 && !stopped) {
+    if (r < 0 && !stopped && !cancelled) {
         discard(task);
         return r;
     }
-    r = collect(task, !late && !stopped, ret, cancel, err);
+    r = collect(task, ended, cancelled ? STOP_NS : PF_AGENTCORE_CALL_NS, ret,
+                cancelled ? NULL : cancel, cancelled ? NULL : err);
     if (r < 0) {
-        if (r == -PINFOLD_ECANCELLED)
+        if (cancelled || r == -PINFOLD_ECANCELLED)
             discard(task);
-        return r;
+        return cancelled ? before : r;
     }
     ret->timed_out = late;
     ret->stopped = stopped;
-    if (late || stopped)
-        ret->status = late ? TIMED_OUT : KILLED;
-    else
-        r = settle(task, ret, err);
-    return r;
+    ret->cancelled = cancelled;
+    if (ended)
+        return settle(task, ret, err);
+    ret->status = late ? TIMED_OUT : KILLED;
+    return 0;
 }
 
 int pf_ac_run_task(struct pf_ac_box *box, const struct pf_ac_job *job, struct pf_ac_output *ret,

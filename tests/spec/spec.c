@@ -181,7 +181,7 @@ static bool is_agentcore(void)
 {
     const char *name = getenv("PINFOLD_SPEC_BACKEND");
 
-    return name && strcmp(name, "agentcore") == 0;
+    return name && strncmp(name, "agentcore", strlen("agentcore")) == 0;
 }
 
 /* The fake service has its sessions on this machine, where commands say they are. */
@@ -358,6 +358,7 @@ static void make_agentcore(struct spec *s, const struct pinfold_local_options *l
     options.secret_key = "fakeSecretKey/Example+0123456789ABCDEFGH";
     options.max_output_bytes = local->max_output_bytes;
     options.env = local->env;
+    options.long_commands = !spec_lacks("timeouts");
     spec_ok(s, pinfold_agentcore_template_new(&options, &from, &s->err));
     spec_ok(s, pinfold_backend_get_ops(from)->build_for_session(pinfold_backend_get_state(from),
                                                                 "spec", &s->backend, &s->err));
