@@ -562,11 +562,12 @@ static bool between_messages(const json_t *vector, size_t at)
 
 static void cut_everywhere(const char *name, const json_t *vector)
 {
-    size_t len, step;
+    size_t len;
     unsigned char *body = unhex(text_of(vector, "bodyHex"), &len);
 
-    step = len > 5000 ? 997 : 1;
-    for (size_t cut = 0; cut < len; cut += step) {
+    for (size_t cut = 0; cut < len; cut++) {
+        if (cut > 2000 && cut + 2000 < len && cut % 97 != 0)
+            continue; /* inside one long text nothing else can happen */
         struct pf_agentcore_stream stream = PF_AGENTCORE_STREAM_INIT;
         struct pinfold_error err = PINFOLD_ERROR_INIT;
         int r = pf_agentcore_stream_take(&stream, body, cut, &err);
@@ -586,6 +587,43 @@ static void a_stream_that_is_cut_is_never_a_result(void **state)
 {
     (void)state;
     assert_true(each_vector("agentcore/vectors", "v*.json", cut_everywhere) >= 40);
+}
+
+/* The same on the wire, where an end between two messages shows, too: the reply's own end, which is
+ * told by its "0" and a line end, is missing. */
+static void cut_the_wire_everywhere(const char *name, const json_t *vector)
+{
+    PF_CLEANUP(pf_buf_done) struct pf_buf reply = PF_BUF_INIT(10000000);
+    const json_t *parsed = json_object_get(vector, "parsed");
+    size_t step, end;
+
+    if (json_object_get(parsed, "callError") || json_object_get(parsed, "streamError"))
+        return;
+    build_reply(vector, &reply);
+    end = strcmp(reply.data + reply.len - 5, "0\r\n\r\n") == 0 ? reply.len - 3 : reply.len;
+    step = reply.len > 2000 ? 9973 : 7;
+    f->server.replies[0] = reply.data;
+    f->server.close_after = true;
+    for (size_t cut = 1; cut < end; cut += end - cut < 24 ? 1 : step) {
+        struct pf_agentcore_result result = { 0 };
+        int r;
+        forget_requests();
+        f->server.lengths[0] = cut;
+        f->err = (struct pinfold_error)PINFOLD_ERROR_INIT;
+        r = pf_agentcore_invoke(f->client, "S", "executeCommand", NULL, &f->call, &result, &f->err);
+        if (r == 0)
+            fail_msg("%s: cut at %zu of %zu bytes it was a success", name, cut, reply.len);
+        assert_int_equal(f->server.request_count, 1);
+    }
+    f->server.close_after = false;
+    f->server.replies[0] = NULL;
+    f->server.lengths[0] = 0;
+}
+
+static void a_reply_that_is_cut_on_the_wire_is_never_a_result(void **state)
+{
+    (void)state;
+    assert_true(each_vector("agentcore/vectors", "v*.json", cut_the_wire_everywhere) >= 47);
 }
 
 /* ---- trying again ---- */
@@ -730,6 +768,7 @@ int main(void)
         WITH_SERVER(replies_mean_what_the_official_client_makes_of_them),
         WITH_SERVER(a_session_is_described_however_its_times_are_written),
         cmocka_unit_test(a_stream_that_is_cut_is_never_a_result),
+        WITH_SERVER(a_reply_that_is_cut_on_the_wire_is_never_a_result),
         WITH_SERVER(a_session_is_started_again_with_the_same_token),
         WITH_SERVER(a_command_is_not_sent_again_when_it_may_have_run),
         WITH_SERVER(a_command_is_sent_again_when_it_cannot_have_run),
