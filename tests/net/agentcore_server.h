@@ -178,10 +178,10 @@ static inline int tear_down(void **state)
     pf_http_free(f->http); /* kept connections end, and the server's read with them */
     shutdown(f->server.listener, SHUT_RDWR);
     pthread_join(f->server.thread, NULL);
-    pthread_mutex_destroy(&f->server.answering);
     close(f->server.listener);
     assert_int_equal(count_descriptors(), f->descriptors);
     forget_requests();
+    pthread_mutex_destroy(&f->server.answering);
     free(f);
     return 0;
 }
