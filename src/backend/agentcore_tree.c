@@ -13,6 +13,7 @@
 
 #include "backend/agentcore_archive.h"
 #include "backend/local_files.h"
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strings.h"
@@ -22,6 +23,7 @@
 #include "tree/place.h"
 
 #define SCRIPT_MAX ((size_t)1 << 20)
+#define NAMES_TYPED ((size_t)30000) /* bytes of names that go with their script */
 #define LIST_MAX ((size_t)512 << 20)
 #define FLUSH_MAX ((uint64_t)16 << 30) /* bytes of files that come back at once */
 
@@ -99,8 +101,9 @@ static int unpack_there(struct pf_ac_box *box, const char *id, int stage_fd,
     int r;
 
     snprintf(script, sizeof(script),
-             "export LC_ALL=C; cat %s/" PF_AC_SCRATCH "/%s.* | gzip -dc | "
-             "tar -xf - -C '%s' --no-same-owner --quoting-style=literal -m",
+             "export LC_ALL=C; S=%s/" PF_AC_SCRATCH "/%s; cat $S.* | gzip -dc | "
+             "tar -xf - -C '%s' --no-same-owner --quoting-style=literal -m; "
+             "s=$?; rm -f $S.*; exit $s",
              box->home, id, box->root);
     r = pf_ac_run(box, script, strlen(script), PF_AC_INLINE, false, NULL, &output, cancel, err);
     if (r < 0)
@@ -128,7 +131,8 @@ static int send_stage(struct pf_ac_box *box, int stage_fd, struct pinfold_seed_r
     if (r < 0)
         return r;
     r = unpack_there(box, id, stage_fd, result, cancel, err);
-    pf_ac_forget(box, id);
+    if (r < 0)
+        pf_ac_forget(box, id);
     return r;
 }
 
@@ -223,30 +227,56 @@ static int list_there(struct pf_ac_box *box, struct pf_buf *ret, struct pinfold_
     return 0;
 }
 
+/* What prints the names: they stand in the script, or are a file there. */
+static int add_names(struct pf_ac_box *box, const struct pf_buf *names, struct pf_buf *script,
+                     char id[static PF_AC_ID_MAX], struct pinfold_cancel *cancel,
+                     struct pinfold_error *err)
+{
+    int r;
+
+    id[0] = '\0';
+    if (names->len > NAMES_TYPED) {
+        r = pf_ac_put_bytes(box, names->data, names->len, id, cancel, err);
+        if (r < 0)
+            return r;
+        r = pf_buf_printf(script, "cat %s/" PF_AC_SCRATCH "/%s.*", box->home, id);
+        return r < 0 ? pf_fail_nomem(err) : 0;
+    }
+    r = pf_buf_append_text(script, "printf %s '");
+    if (r == 0)
+        r = pf_base64_encode(names->data, names->len, script);
+    if (r == 0)
+        r = pf_buf_append_text(script, "' | base64 -d");
+    return r < 0 ? pf_fail_nomem(err) : 0;
+}
+
 int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_ac_wanted *wanted, bool follow,
                       int stage_fd, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
+    static const char inside[] =
+            " | sort -zu | xargs -0 /bin/sh -c 'for p; do case \"$(readlink -m -- \"$p\")/\" in "
+            "\"$PWD\"/*) printf \"%s\\0\" \"$p\";; esac; done' sh";
+    static const char pack[] = "tar --format=gnu --hard-dereference --no-recursion "
+                               "--ignore-failed-read --null --verbatim-files-from -T - -cf -";
+    PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
     _cleanup_close_ int fd = pf_ac_unnamed(err);
-    char id[PF_AC_ID_MAX], script[1500];
+    char id[PF_AC_ID_MAX];
     int r;
 
     if (fd < 0)
         return fd;
-    r = pf_ac_put_bytes(box, wanted->names.data, wanted->names.len, id, cancel, err);
+    if (pf_buf_printf(&script, "cd '%s' && ", box->root) < 0)
+        return pf_fail_nomem(err);
+    r = add_names(box, &wanted->names, &script, id, cancel, err);
     if (r < 0)
         return r;
-    snprintf(script, sizeof(script),
-             "cd '%s' && cat %s/" PF_AC_SCRATCH "/%s.* | %s"
-             "tar --format=gnu --hard-dereference --no-recursion --ignore-failed-read %s "
-             "--null --verbatim-files-from -T - -cf -; [ $? -le 2 ]",
-             box->root, box->home, id,
-             follow ? "sort -zu | xargs -0 /bin/sh -c 'for p; do case \"$(readlink -m -- "
-                      "\"$p\")/\" in "
-                      "\"$PWD\"/*) printf \"%s\\0\" \"$p\";; esac; done' sh | "
-                    : "",
-             follow ? "-h" : "");
-    r = pf_ac_fetch(box, script, wanted->bytes + (64 << 10), fd, cancel, err);
-    pf_ac_forget(box, id);
+    if (pf_buf_printf(&script, "%s | %s%s; [ $? -le 2 ]", follow ? inside : "", pack,
+                      follow ? " -h" : "") < 0)
+        r = pf_fail_nomem(err);
+    else
+        r = pf_ac_fetch(box, script.data, wanted->bytes + (64 << 10), fd, cancel, err);
+    if (id[0])
+        pf_ac_forget(box, id);
     return r < 0 ? r : pf_ac_unpack(fd, stage_fd, cancel, err);
 }
 

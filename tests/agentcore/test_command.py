@@ -107,7 +107,7 @@ def test_many_files_take_few_requests(run: Runner, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "1000"), done.stderr
     assert len(list(out.rglob("*.md"))) == 1000
     counts = run.fake.control("counts", method="GET")
-    assert sum(counts["requests"].values()) <= 20, counts
+    assert sum(counts["requests"].values()) <= 10, counts
 
 
 def test_the_options_reach_the_service(run: Runner) -> None:
