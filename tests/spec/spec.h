@@ -63,6 +63,8 @@ int spec_run_group(const char *name, const struct CMUnitTest *tests, size_t coun
 #define spec_run_tests(name, tests) spec_run_group(name, tests, sizeof(tests) / sizeof((tests)[0]))
 /* Whether the backend is said not to have something: capabilities.c has the list. */
 bool spec_lacks(const char *capability);
+/* How often to try what may go wrong only sometimes: fewer times where each takes a request. */
+int spec_rounds(int usual);
 /* type_name of the backends that spec_local() makes. */
 const char *spec_backend_type(void);
 
