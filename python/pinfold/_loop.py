@@ -74,6 +74,7 @@ async def run(call: _pinfold.Call) -> Any:
         raise
     finally:
         _under_way.discard(call)
+        call.waiter = None  # it leads back here
     return result(call)
 
 
@@ -85,9 +86,8 @@ async def _end(loop: asyncio.AbstractEventLoop, call: _pinfold.Call) -> None:
             await call.waiter
         except asyncio.CancelledError:
             pass  # once more: the answer stays the same
-    call.waiter = None
     try:
-        call.result()
+        result(call)
     except Exception:  # pylint: disable=broad-except
         pass  # it was cancelled; audit events have been delivered
 
@@ -95,9 +95,11 @@ async def _end(loop: asyncio.AbstractEventLoop, call: _pinfold.Call) -> None:
 def result(call: _pinfold.Call) -> Any:
     """The value of a call that is done."""
     try:
-        return call.result()
+        value = call.result()
+        call.cause = None
+        return value
     except Exception as error:
-        cause = call.cause
+        cause, call.cause = call.cause, None  # its traceback leads back here
         if cause is None or cause is error:
             raise
         if isinstance(cause, type(error)) or call.consumer is not None:

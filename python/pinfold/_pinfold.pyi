@@ -83,7 +83,7 @@ class Manager:
 @final
 class Sandbox:
     def __init__(self, workspace_id: str, backend: Backend, ttl_seconds: float,
-                 manager: Manager | None, seed_from: Any, seed_exclude: list[str] | None,
+                 manager: Manager | None, seed_from: Any, seed_exclude: Iterable[str] | None,
                  policy: Any, sync_dest: Any, /) -> None: ...
     @property
     def is_started(self) -> bool: ...

@@ -17,6 +17,7 @@ static struct {
     pthread_cond_t work, calm;
     struct pf_job *first, **last;
     unsigned queued, threads, idle;
+    bool starting; /* a thread that has not looked for a job yet */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
            .work = PTHREAD_COND_INITIALIZER,
            .calm = PTHREAD_COND_INITIALIZER,
@@ -47,6 +48,7 @@ static void after_fork_in_child(void)
     pool.first = NULL;
     pool.last = &pool.first;
     pool.queued = pool.threads = pool.idle = 0;
+    pool.starting = false;
 }
 
 static void before_fork(void)
@@ -65,6 +67,44 @@ static void watch_forks(void)
 }
 
 /* ---- threads ---- */
+
+static void *work(void *arg);
+
+/* Signals are left to the threads of Python, whose handlers expect to run there. */
+static int start_thread(void)
+{
+    pthread_attr_t attributes;
+    sigset_t all, old;
+    pthread_t thread;
+    int r;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    r = pthread_create(&thread, &attributes, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attributes);
+    return r;
+}
+
+/* Under the lock: see to it that somebody takes what is queued. One thread is started at a time,
+ * and starts the next one when there is still work then: many short calls are done by few threads,
+ * and the event loop makes none of them but the first. */
+static int want_thread(void)
+{
+    int r;
+
+    if (pool.queued == 0 || pool.idle > 0 || pool.starting || pool.threads == MAX_THREADS)
+        return 0;
+    r = start_thread();
+    if (r == 0) {
+        pool.starting = true;
+        pool.threads++;
+    }
+    return r;
+}
 
 /* Under the lock: the next job, or NULL when none came for a while. */
 static struct pf_job *next_job(void)
@@ -86,6 +126,7 @@ static struct pf_job *next_job(void)
         if (!pool.first)
             pool.last = &pool.first;
         pool.queued--;
+        want_thread(); /* if none can be made, the work waits for one of those that are */
     }
     return job;
 }
@@ -95,6 +136,7 @@ static void *work(void *arg)
     struct pf_job *job;
 
     pthread_mutex_lock(&pool.lock);
+    pool.starting = false;
     while ((job = next_job())) {
         pthread_mutex_unlock(&pool.lock);
         job->run(job);
@@ -105,45 +147,27 @@ static void *work(void *arg)
     return arg;
 }
 
-/* Signals are left to the threads of Python, whose handlers expect to run there. */
-static int start_thread(void)
-{
-    pthread_attr_t attributes;
-    sigset_t all, old;
-    pthread_t thread;
-    int r;
-
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    r = pthread_create(&thread, &attributes, work, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attributes);
-    return r;
-}
-
 int pf_pool_submit(struct pf_job *job)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int r = 0;
+    struct pf_job **before;
+    int r;
 
     pthread_once(&once, watch_forks);
     job->next = NULL;
     pthread_mutex_lock(&pool.lock);
-    if (pool.idle <= pool.queued && pool.threads < MAX_THREADS) {
-        r = start_thread();
-        if (r == 0)
-            pool.threads++;
-        else if (pool.threads > 0)
-            r = 0; /* it waits for one of those */
-    }
-    if (r == 0) {
-        *pool.last = job;
-        pool.last = &job->next;
-        pool.queued++;
+    before = pool.last;
+    *pool.last = job;
+    pool.last = &job->next;
+    pool.queued++;
+    r = want_thread();
+    if (r == 0 || pool.threads > 0) {
+        r = 0;
         pthread_cond_signal(&pool.work);
+    } else { /* nobody would ever take it */
+        *before = NULL;
+        pool.last = before;
+        pool.queued--;
     }
     pthread_mutex_unlock(&pool.lock);
     return r;
