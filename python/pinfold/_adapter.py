@@ -14,12 +14,14 @@ import shlex
 import tempfile
 import threading
 from collections.abc import Awaitable, Iterable
-from typing import Any
+from typing import Any, Union
 
 from . import _pinfold
+from ._errors import describe
 from ._results import ExecuteResult, FileInfo
 
-_Transfer = tuple["bytes | None", "Exception | None", bool]
+_Error = Union[tuple[int, int, int, str], None]
+_Transfer = tuple[Union[bytes, None], _Error, bool]
 
 
 def _wait_on(loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any],
@@ -163,12 +165,12 @@ class Adapter:
                         data = file.read()
                 wanted.append((index, path, data))
             except Exception as error:  # pylint: disable=broad-except
-                answers[index] = (None, error, False)
+                answers[index] = (None, describe(error), False)
         for (index, _, _), failure in zip(wanted, self._upload([(p, d) for _, p, d in wanted])):
             answers[index] = (None, failure, False)
         return answers
 
-    def _upload(self, files: list[tuple[str, bytes]]) -> Iterable[Exception | None]:
+    def _upload(self, files: list[tuple[str, bytes]]) -> Iterable[_Error]:
         if files and self._has("upload_files"):
             return [_error_of(one) for one in self._call("upload_files", files)]
         return [_caught(lambda path=path, data=data: self.write_file(path, data, False))[1]
@@ -186,7 +188,7 @@ class Adapter:
             answers[index] = (data if dest is None else None, error, False)
         return answers
 
-    def _download(self, paths: list[str]) -> Iterable[tuple[bytes | None, Exception | None]]:
+    def _download(self, paths: list[str]) -> Iterable[tuple[bytes | None, _Error]]:
         if paths and self._has("download_files"):
             return [(one.content, _error_of(one)) for one in self._call("download_files", paths)]
         return [_caught(lambda path=path: self.read_file(path)) for path in paths]
@@ -204,15 +206,15 @@ class Adapter:
         return done.output, done.stderr, done.exit_code, done.truncated, done.timed_out
 
 
-def _caught(work: Any) -> tuple[Any, Exception | None]:
+def _caught(work: Any) -> tuple[Any, _Error]:
     try:
         return work(), None
     except Exception as error:  # pylint: disable=broad-except
-        return None, error
+        return None, describe(error)
 
 
-def _error_of(result: Any) -> Exception | None:
-    return None if result.error is None else OSError(5, f"{result.path}: {result.error}")
+def _error_of(result: Any) -> _Error:
+    return None if result.error is None else describe(OSError(5, f"{result.path}: {result.error}"))
 
 
 def _replace(dest: str, data: bytes) -> None:

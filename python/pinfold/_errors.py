@@ -102,10 +102,15 @@ _MESSAGE_BYTES = 239  # what struct pinfold_error has room for
 
 
 def explain(error: BaseException) -> tuple[int, int, int, str]:
-    """What the library is told of an exception that Python code of ours let out."""
+    """What the library is told of an exception that made a call fail."""
     call = _pinfold.current_call()
     if call is not None:
         call.cause = error
+    return describe(error)
+
+
+def describe(error: BaseException) -> tuple[int, int, int, str]:
+    """An exception as (code, errno, retryable, message)."""
     code = next((code for kind, code in _CODES if isinstance(error, kind)), BACKEND)
     number = 0
     message = str(error)

@@ -335,8 +335,8 @@ static int sync_artifacts(void *state, const struct pinfold_sync_request *reques
 
 /* ---- many files ---- */
 
-/* [(content or None, error or None, skipped)], in the order of the request. error is an exception
- * instance. */
+/* (content or None, error or None, skipped); error is what the package's explain() makes of an
+ * exception. */
 static bool copy_transfer(PyObject *tuple, const char *path, struct pinfold_transfer_result *ret)
 {
     PyObject *content, *error;
@@ -347,11 +347,8 @@ static bool copy_transfer(PyObject *tuple, const char *path, struct pinfold_tran
     if (!PyArg_ParseTuple(tuple, "OOp", &content, &error, &skipped) || !(ret->path = strdup(path)))
         return false;
     ret->skipped = skipped;
-    if (error != Py_None) {
-        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
-        pf_take_exception(&ret->error, path);
-        return true;
-    }
+    if (error != Py_None)
+        return pf_parse_error(error, &ret->error);
     return content == Py_None || (PyBytes_AsStringAndSize(content, &data, &len) == 0 &&
                                   copy_bytes(data, len, &ret->content));
 }

@@ -24,20 +24,23 @@ PyObject *pf_raise_text(enum pinfold_code code, const char *text)
     return pf_raise(&err, NULL);
 }
 
+bool pf_parse_error(PyObject *tuple, struct pinfold_error *ret)
+{
+    const char *message;
+
+    if (!PyArg_ParseTuple(tuple, "iiis", &ret->code, &ret->sys_errno, &ret->retryable, &message))
+        return false;
+    snprintf(ret->msg, sizeof(ret->msg), "%s", message);
+    return true;
+}
+
 /* What the package says of an exception. Returns whether it said something. */
 static bool explain(PyObject *exception, struct pinfold_error *ret)
 {
     PyObject *answer = PyObject_CallFunctionObjArgs(pf_hooks.explain, exception, NULL);
-    const char *message;
-    bool ok;
+    bool ok = answer && pf_parse_error(answer, ret) && ret->code > 0;
 
-    if (!answer)
-        return false;
-    ok = PyArg_ParseTuple(answer, "iiis", &ret->code, &ret->sys_errno, &ret->retryable, &message) &&
-         ret->code > 0;
-    if (ok)
-        snprintf(ret->msg, sizeof(ret->msg), "%s", message);
-    Py_DECREF(answer);
+    Py_XDECREF(answer);
     return ok;
 }
 

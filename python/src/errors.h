@@ -15,4 +15,7 @@ PyObject *pf_raise_text(enum pinfold_code code, const char *text);
  * is what was tried. Returns the negative code. */
 int pf_take_exception(struct pinfold_error *err, const char *context);
 
+/* An error of (code, errno, retryable, message). Returns false with an exception. */
+bool pf_parse_error(PyObject *tuple, struct pinfold_error *ret);
+
 #endif

@@ -157,11 +157,13 @@ static PyObject *id_for_run(PyObject *module, PyObject *arg)
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     const char *run_id = PyUnicode_AsUTF8AndSize(arg, NULL);
     char *id = NULL;
+    int r;
 
     (void)module;
     if (!run_id)
         return NULL;
-    return given_id(pinfold_workspace_id_for_run(run_id, &id, &err), id, &err);
+    r = pinfold_workspace_id_for_run(run_id, &id, &err);
+    return given_id(r, id, &err);
 }
 
 static PyObject *id_for_context(PyObject *module, PyObject *args)
@@ -169,12 +171,13 @@ static PyObject *id_for_context(PyObject *module, PyObject *args)
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     const char *context_id;
     char *id = NULL;
-    int shared;
+    int shared, r;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "sp", &context_id, &shared))
         return NULL;
-    return given_id(pinfold_workspace_id_for_context(context_id, shared, &id, &err), id, &err);
+    r = pinfold_workspace_id_for_context(context_id, shared, &id, &err);
+    return given_id(r, id, &err);
 }
 
 /* (patterns, path, is_dir) -> whether they match; checks the patterns. */
