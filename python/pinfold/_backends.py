@@ -215,7 +215,8 @@ def _network(network: str | Iterable[str]) -> tuple[int, list[str] | None]:
     try:
         return {"none": 0, "host": 1}[network], None
     except KeyError:
-        raise ValueError(f"network is 'none', 'host' or a list of names, not {network!r}") from None
+        raise ValueError(
+            f"network is 'none', 'host' or a list of names, not {network!r}") from None
 
 
 class AgentCoreSandboxBackend(_Backend):

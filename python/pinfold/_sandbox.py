@@ -124,7 +124,8 @@ class Sandbox(SandboxView):
             raise TypeError(f"manager must be a SandboxManager, not {type(manager).__name__}")
         super().__init__(_pinfold.Sandbox(
             workspace_id, adopt(backend), ttl_seconds, None if manager is None else manager._core,
-            seed_from, seed_exclude, None if sync_policy is None else sync_policy._raw(), sync_dest))
+            seed_from, seed_exclude, None if sync_policy is None else sync_policy._raw(),
+            sync_dest))
         self.workspace_id = workspace_id
         self.backend = backend
         self.manager = manager
