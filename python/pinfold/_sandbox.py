@@ -131,13 +131,13 @@ class Sandbox(SandboxView):
         self.manager = manager
         self._has_seed = seed_from is not None
         self._starting = 0
+        self._told: str | None = None  # the owner_id of a start that somebody was told of
         live_sandboxes.add(self)
 
     # ---- life ----
 
     async def start(self) -> WorkspaceSeedResult | None:
         """Create the backend, claim the workspace, seed it. Idempotent."""
-        was_started = self.is_started
         self._starting += 1
         try:
             while True:
@@ -150,12 +150,13 @@ class Sandbox(SandboxView):
             error.result = seed_result(getattr(error, "partial", None))
             raise
         except asyncio.CancelledError:
-            # It may have been done just then, and nobody would know that it is to be stopped.
-            if self._starting == 1 and not was_started and self.is_started:
+            # It may have been done just then, and nobody else knows that it is to be stopped.
+            if self._starting == 1 and self.owner_id not in (None, self._told):
                 await run(self._core.stop(False))
             raise
         finally:
             self._starting -= 1
+        self._told = self.owner_id
         return seed_result(raw) if self._has_seed else None
 
     async def stop(self, sync: bool = True) -> None:

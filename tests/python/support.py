@@ -16,7 +16,7 @@ LONG = "echo $$ > pid; sleep 1000 & echo $! > child; wait"
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
     """Run a coroutine; nothing here takes minutes unless something hangs."""
-    return asyncio.run(asyncio.wait_for(work, 120))
+    return asyncio.run(asyncio.wait_for(work, 600))
 
 
 def local(root: Path, name: str = "job", **options: Any) -> Sandbox:

@@ -2,6 +2,7 @@
 """Backends written in Python, and those of the library used without a sandbox."""
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from elsai.execution import (ExecuteResult, ExecutionBackend, FileInfo, FileTran
 from elsai_tools.sandbox import AgentCoreSandboxTemplate, DaytonaSandboxTemplate
 from pinfold import SandboxBackendError
 
-from support import run
+from support import run, until
 
 
 class Memory:
@@ -316,10 +317,15 @@ def test_manager_expires_what_is_idle(root: Path) -> None:
         manager = SandboxManager()
         sandbox = Sandbox("idle", LocalSandboxBackend(root), 0.05, manager=manager)
         await sandbox.start()
-        running = asyncio.ensure_future(sandbox.execute("sleep 0.5"))
-        await asyncio.sleep(0.2)
+        os.mkfifo(root / "go")
+        handle = os.open(root / "go", os.O_RDWR)
+        running = asyncio.ensure_future(sandbox.execute(": > up; read x < go"))
+        await until((root / "up").exists)
+        await asyncio.sleep(0.1)
         assert await manager.cleanup_expired() == []  # it is in use
-        await running
+        os.write(handle, b"\n")
+        os.close(handle)
+        assert (await running).success
         await asyncio.sleep(0.1)
         assert await manager.cleanup_expired() == ["idle"] and not sandbox.is_started
         for wrong in (0, -1):

@@ -220,7 +220,7 @@ def test_ends_on_ctrl_c(root: Path) -> None:
         await until(lambda: started(root))
         child.send_signal(2)
     run(main())
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=300)
     assert out == "alive []\ninterrupted\n", err
     assert child.returncode == 0
 
@@ -241,7 +241,7 @@ def test_exits_cleanly_with_a_live_sandbox(root: Path) -> None:
         task._log_destroy_pending = False
         print("end")
         """, root)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=300)
     assert (out, child.returncode) == ("end\n", 0), err
     assert "Fatal" not in err and "Segmentation" not in err
 
@@ -264,7 +264,7 @@ def test_exits_cleanly_from_an_isolated_sandbox(tmp_path: Path) -> None:
             print((await sandbox.execute("echo x > y; cat y")).output)
         asyncio.run(main())
         """, place)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=300)
     assert (out, child.returncode) == ("x\n\n", 0), err
     assert os.listdir(place) == []
 
@@ -298,7 +298,7 @@ def test_leaves_the_parent_its_sandbox_after_a_fork(root: Path) -> None:
         print(asyncio.run(sandbox.execute("echo parent")).output, end="")
         asyncio.run(sandbox.stop())
         """, root)
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=300)
     assert out == "SandboxStartError\nmine\nchild 0\nparent\n", err
 
 
@@ -321,9 +321,9 @@ def test_leaks_nothing(root: Path) -> None:
 
     async def main() -> None:
         async with local(root) as sandbox:
-            await work(sandbox, 200)
+            await work(sandbox, 100)
             before = resident()
-            await work(sandbox, 800)
-            # One leaked text of each turn would be 80 MB.
+            await work(sandbox, 400)
+            # One leaked text of each turn would be 40 MB.
             assert resident() - before < 16 << 20
     run(main())

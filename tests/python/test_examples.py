@@ -23,7 +23,7 @@ ENV = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
 
 
 def python(*words: Any, **options: Any) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, *map(str, words)], env=ENV, text=True, timeout=120,
+    return subprocess.run([sys.executable, *map(str, words)], env=ENV, text=True, timeout=600,
                           stdin=subprocess.DEVNULL, capture_output=True, check=False, **options)
 
 
@@ -47,7 +47,7 @@ def test_service_gives_each_request_a_sandbox(tmp_path: Path) -> None:
             assert service.stdout
             port = int(re.findall(r":(\d+)/", service.stdout.readline())[0])
             for word in "one", "two":
-                client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                client = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
                 client.request("POST", "/", f"ls; echo {word} > f; cat f; exit 3")
                 answer = client.getresponse()
                 assert (answer.status, answer.getheader("X-Exit-Code")) == (200, "3")
@@ -79,7 +79,7 @@ def test_ordinary_users_have_isolated_sandboxes(owner: Owner) -> None:
                 await sandbox.add_files({"a": "text"})
                 print((await sandbox.execute("id -un; cat a")).output)
         asyncio.run(main())"""
-    done = owner.run("/usr/bin/python3", "-c", text,
+    done = owner.run("/usr/bin/python3", "-c", text, timeout=300,
                      env={"PYTHONPATH": str(owner.bin / "python"), "PYTHONDONTWRITEBYTECODE": "1"})
     assert done.stdout == "agent\ntext\n", done.stderr
 
