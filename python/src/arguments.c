@@ -6,6 +6,8 @@
 
 #include "errors.h"
 
+const struct pf_operation pf_no_operation = { .name = "arguments" };
+
 /* The bytes of kept, a bytes object that the call takes over. */
 static const char *keep_bytes(struct pf_call *call, PyObject *bytes, Py_ssize_t *ret_len)
 {

@@ -118,8 +118,6 @@ int pf_add_backend(PyObject *module)
 
 /* ---- the backends of the library ---- */
 
-static const struct pf_operation no_operation = { .name = "arguments" };
-
 /* What a constructor returned, as an object; call held its arguments. */
 static PyObject *made(struct pf_call *call, int r, struct pinfold_backend *backend,
                       const struct pinfold_error *err)
@@ -133,7 +131,7 @@ static PyObject *made(struct pf_call *call, int r, struct pinfold_backend *backe
 PyObject *pf_local_backend(PyObject *module, PyObject *given)
 {
     struct pinfold_local_options options = PINFOLD_LOCAL_OPTIONS_INIT;
-    struct pf_call *call = pf_call_new(&no_operation, NULL);
+    struct pf_call *call = pf_call_new(&pf_no_operation, NULL);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_backend *backend = NULL;
     PyObject *root, *env;
@@ -174,7 +172,7 @@ static int parse_limits(PyObject *tuple, struct pinfold_limits *limits)
 PyObject *pf_isolated_backend(PyObject *module, PyObject *given)
 {
     struct pinfold_isolated_options options = PINFOLD_ISOLATED_OPTIONS_INIT;
-    struct pf_call *call = pf_call_new(&no_operation, NULL);
+    struct pf_call *call = pf_call_new(&pf_no_operation, NULL);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_backend *backend = NULL;
     PyObject *root, *env, *ro, *rw, *rootfs, *net_allow, *limits;
@@ -205,7 +203,7 @@ PyObject *pf_isolated_backend(PyObject *module, PyObject *given)
 PyObject *pf_agentcore_template(PyObject *module, PyObject *given)
 {
     struct pinfold_agentcore_options options = PINFOLD_AGENTCORE_OPTIONS_INIT;
-    struct pf_call *call = pf_call_new(&no_operation, NULL);
+    struct pf_call *call = pf_call_new(&pf_no_operation, NULL);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_backend *backend = NULL;
     Py_ssize_t max_output_bytes;

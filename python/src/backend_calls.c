@@ -53,14 +53,6 @@ static struct pf_call *new_call(const struct pf_operation *operation, PyObject *
     return call;
 }
 
-static PyObject *finish(struct pf_call *call, bool ok)
-{
-    if (ok)
-        return pf_call_object(call);
-    Py_XDECREF(pf_call_object(call));
-    return NULL;
-}
-
 static int unsupported(const struct backend_args *args, const char *operation,
                        struct pinfold_error *err)
 {
@@ -189,7 +181,7 @@ static PyObject *make_with_path(const struct pf_operation *operation, PyObject *
     struct backend_args *args;
     struct pf_call *call = new_call(operation, self, &args);
 
-    return finish(call, call && (args->path = pf_call_path(call, path)));
+    return pf_call_finish(call, call && (args->path = pf_call_path(call, path)));
 }
 
 static PyObject *make_read_file(PyObject *self, PyObject *path)
@@ -227,9 +219,9 @@ static PyObject *make_write_file(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&write_file, self, &args);
     PyObject *path, *data;
 
-    return finish(call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
-                                (args->path = pf_call_path(call, path)) &&
-                                (args->data = pf_call_data(call, data, &args->len)));
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
+                                        (args->path = pf_call_path(call, path)) &&
+                                        (args->data = pf_call_data(call, data, &args->len)));
 }
 
 /* ---- trees ---- */
@@ -260,9 +252,9 @@ static PyObject *make_seed(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&seed, self, &args);
     PyObject *source, *exclude;
 
-    return finish(call, call && PyArg_ParseTuple(given, "OO", &source, &exclude) &&
-                                (args->path = pf_call_path(call, source)) &&
-                                pf_call_strv(call, exclude, &args->exclude) == 0);
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &source, &exclude) &&
+                                        (args->path = pf_call_path(call, source)) &&
+                                        pf_call_strv(call, exclude, &args->exclude) == 0);
 }
 
 static int run_sync(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -292,10 +284,10 @@ static PyObject *make_sync(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&sync_artifacts, self, &args);
     PyObject *dest, *include, *exclude;
 
-    return finish(call, call && PyArg_ParseTuple(given, "OOO", &dest, &include, &exclude) &&
-                                (args->path = pf_call_path(call, dest)) &&
-                                pf_call_strv(call, include, &args->include) == 0 &&
-                                pf_call_strv(call, exclude, &args->exclude) == 0);
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OOO", &dest, &include, &exclude) &&
+                                        (args->path = pf_call_path(call, dest)) &&
+                                        pf_call_strv(call, include, &args->include) == 0 &&
+                                        pf_call_strv(call, exclude, &args->exclude) == 0);
 }
 
 /* ---- one file each way; the package makes several ---- */
@@ -328,9 +320,9 @@ static PyObject *make_upload(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&upload, self, &args);
     PyObject *path, *data;
 
-    return finish(call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
-                                (args->path = pf_call_path(call, path)) &&
-                                (args->data = pf_call_data(call, data, &args->len)));
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
+                                        (args->path = pf_call_path(call, path)) &&
+                                        (args->data = pf_call_data(call, data, &args->len)));
 }
 
 static int run_download(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -385,7 +377,7 @@ static PyObject *make_execute(PyObject *self, PyObject *given)
     struct backend_args *args;
     struct pf_call *call = new_call(&execute, self, &args);
 
-    return finish(call, call && pf_parse_execute(call, given, &args->options) == 0);
+    return pf_call_finish(call, call && pf_parse_execute(call, given, &args->options) == 0);
 }
 
 /* ---- templates ---- */

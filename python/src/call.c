@@ -70,6 +70,14 @@ struct pf_call *pf_call_new(const struct pf_operation *operation, PyObject *owne
     return NULL;
 }
 
+PyObject *pf_call_finish(struct pf_call *call, bool ok)
+{
+    if (ok)
+        return (PyObject *)call;
+    Py_XDECREF((PyObject *)call);
+    return NULL;
+}
+
 void *pf_call_args(struct pf_call *call)
 {
     return call->args;

@@ -33,8 +33,12 @@ struct pf_call;
 /* Make a call. owner is a Python object that must live as long as the call does: the handle. */
 struct pf_call *pf_call_new(const struct pf_operation *operation, PyObject *owner);
 void *pf_call_args(struct pf_call *call);
-/* As what a method returns. */
 PyObject *pf_call_object(struct pf_call *call);
+/* What a method returns: the call, or NULL when its arguments were not understood. */
+PyObject *pf_call_finish(struct pf_call *call, bool ok);
+
+/* Of a call that is never run: the arguments of a function that does not wait live in one. */
+extern const struct pf_operation pf_no_operation;
 
 /* Keep an object until the call is gone; takes over the reference, also when it fails. -1: no
  * memory, with an exception. */

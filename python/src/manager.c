@@ -125,14 +125,6 @@ static struct pf_call *new_call(const struct pf_operation *operation, PyObject *
     return call;
 }
 
-static PyObject *finish(struct pf_call *call, bool ok)
-{
-    if (ok)
-        return pf_call_object(call);
-    Py_XDECREF(pf_call_object(call));
-    return NULL;
-}
-
 static int run_open(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct session_args *args = ctx;
@@ -170,7 +162,7 @@ static PyObject *manager_open(PyObject *self, PyObject *given)
         ok = pf_call_keep(call, factory) == 0;
         args->factory = (struct pinfold_backend_factory){ .make = make, .ctx = factory };
     }
-    return finish(call, ok);
+    return pf_call_finish(call, ok);
 }
 
 static int run_close(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -198,13 +190,13 @@ static PyObject *manager_close(PyObject *self, PyObject *given)
     if (!PyArg_ParseTuple(given, "OpOO", &id, &sync, &dest, &pair) ||
         !(args->id = pf_call_path(call, id)) ||
         pf_call_path_or_none(call, dest, &args->options.sync_dest) < 0)
-        return finish(call, false);
+        return pf_call_finish(call, false);
     args->options.skip_sync = !sync;
     if (pair == Py_None)
-        return finish(call, true);
+        return pf_call_finish(call, true);
     args->options.policy = &args->policy;
-    return finish(call,
-                  PyArg_ParseTuple(pair, "OO", &excludes, &includes) &&
+    return pf_call_finish(
+            call, PyArg_ParseTuple(pair, "OO", &excludes, &includes) &&
                           pf_call_strv(call, excludes, &args->policy.exclude_patterns) == 0 &&
                           pf_call_strv(call, includes, &args->policy.sync_include_patterns) == 0);
 }
@@ -233,7 +225,7 @@ static PyObject *manager_cleanup(PyObject *self, PyObject *unused)
     struct pf_call *call = new_call(&cleanup, self, &args);
 
     (void)unused;
-    return finish(call, call != NULL);
+    return pf_call_finish(call, call != NULL);
 }
 
 /* ---- what does not wait ---- */
@@ -258,8 +250,7 @@ static PyObject *manager_get(PyObject *self, PyObject *arg)
 /* (session_id, None or (files, bytes, skipped, errors)): marks it as prepared. */
 static PyObject *manager_mark(PyObject *self, PyObject *args)
 {
-    static const struct pf_operation no_operation = { .name = "arguments" };
-    struct pf_call *call = pf_call_new(&no_operation, NULL);
+    struct pf_call *call = pf_call_new(&pf_no_operation, NULL);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_seed_result seed = { 0 };
     PyObject *tuple, *skipped, *errors;

@@ -183,8 +183,7 @@ static PyObject *id_for_context(PyObject *module, PyObject *args)
 /* (patterns, path, is_dir) -> whether they match; checks the patterns. */
 static PyObject *match(PyObject *module, PyObject *args)
 {
-    static const struct pf_operation no_operation = { .name = "arguments" };
-    struct pf_call *call = pf_call_new(&no_operation, NULL);
+    struct pf_call *call = pf_call_new(&pf_no_operation, NULL);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     PyObject *patterns, *path;
     const char *const *items;

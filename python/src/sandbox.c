@@ -68,9 +68,6 @@ static struct pinfold_sandbox *sandbox_of(PyObject *self)
 
 /* ---- making ---- */
 
-/* The arguments of a constructor live in a call that is never run. */
-static const struct pf_operation no_operation = { .name = "arguments" };
-
 static int parse(struct pf_call *call, PyObject *given, struct pinfold_sync_policy *policy,
                  struct pinfold_sandbox_options *options)
 {
@@ -102,7 +99,7 @@ static int parse(struct pf_call *call, PyObject *given, struct pinfold_sync_poli
 static PyObject *sandbox_new(PyTypeObject *type, PyObject *given, PyObject *kwargs)
 {
     struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
-    struct pf_call *call = pf_call_new(&no_operation, NULL);
+    struct pf_call *call = pf_call_new(&pf_no_operation, NULL);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_sandbox *sandbox = NULL;
     struct pinfold_sync_policy policy = { 0 };
@@ -123,7 +120,7 @@ static PyObject *sandbox_new(PyTypeObject *type, PyObject *given, PyObject *kwar
 
 static PyObject *sandbox_view(PyObject *self, PyObject *name)
 {
-    struct pf_call *call = pf_call_new(&no_operation, NULL);
+    struct pf_call *call = pf_call_new(&pf_no_operation, NULL);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_sandbox *sandbox = sandbox_of(self), *view = NULL;
     const char *text;

@@ -44,15 +44,6 @@ static struct pf_call *new_call(const struct pf_operation *operation, PyObject *
     return call;
 }
 
-/* The call, or NULL when its arguments were not understood. */
-static PyObject *finish(struct pf_call *call, bool ok)
-{
-    if (ok)
-        return pf_call_object(call);
-    Py_XDECREF(pf_call_object(call));
-    return NULL;
-}
-
 /* ---- reading ---- */
 
 static int run_read_file(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -79,7 +70,7 @@ PyObject *pf_sandbox_read_file(PyObject *self, PyObject *path)
     struct file_args *args;
     struct pf_call *call = new_call(&read_file, self, &args);
 
-    return finish(call, call && (args->path = pf_call_path(call, path)));
+    return pf_call_finish(call, call && (args->path = pf_call_path(call, path)));
 }
 
 static int run_read_lines(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -107,8 +98,8 @@ PyObject *pf_sandbox_read_lines(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&read_lines, self, &args);
     PyObject *path;
 
-    return finish(call,
-                  call && PyArg_ParseTuple(given, "OLL", &path, &args->offset, &args->limit) &&
+    return pf_call_finish(
+            call, call && PyArg_ParseTuple(given, "OLL", &path, &args->offset, &args->limit) &&
                           (args->path = pf_call_path(call, path)));
 }
 
@@ -134,7 +125,7 @@ PyObject *pf_sandbox_list_dir(PyObject *self, PyObject *path)
     struct file_args *args;
     struct pf_call *call = new_call(&list_dir, self, &args);
 
-    return finish(call, call && (args->path = pf_call_path(call, path)));
+    return pf_call_finish(call, call && (args->path = pf_call_path(call, path)));
 }
 
 /* ---- changing ---- */
@@ -157,9 +148,9 @@ PyObject *pf_sandbox_write_file(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&write_file, self, &args);
     PyObject *path, *data;
 
-    return finish(call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
-                                (args->path = pf_call_path(call, path)) &&
-                                (args->data = pf_call_data(call, data, &args->len)));
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
+                                        (args->path = pf_call_path(call, path)) &&
+                                        (args->data = pf_call_data(call, data, &args->len)));
 }
 
 static int run_delete_files(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -180,7 +171,8 @@ PyObject *pf_sandbox_delete_files(PyObject *self, PyObject *paths)
 
     if (paths == Py_None)
         PyErr_SetString(PyExc_TypeError, "delete_files: a list of paths is wanted");
-    return finish(call, call && paths != Py_None && pf_call_strv(call, paths, &args->paths) == 0);
+    return pf_call_finish(call,
+                          call && paths != Py_None && pf_call_strv(call, paths, &args->paths) == 0);
 }
 
 static int run_move_file(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -200,9 +192,9 @@ PyObject *pf_sandbox_move_file(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&move_file, self, &args);
     PyObject *src, *dest;
 
-    return finish(call, call && PyArg_ParseTuple(given, "OO", &src, &dest) &&
-                                (args->path = pf_call_path(call, src)) &&
-                                (args->dest = pf_call_path(call, dest)));
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &src, &dest) &&
+                                        (args->path = pf_call_path(call, src)) &&
+                                        (args->dest = pf_call_path(call, dest)));
 }
 
 /* ---- many at once ---- */
@@ -261,7 +253,7 @@ PyObject *pf_sandbox_add_files(PyObject *self, PyObject *given)
     }
     for (size_t i = 0; ok && i < args->count; i++)
         ok = parse_upload(call, PyList_GetItem(files, (Py_ssize_t)i), &args->uploads[i]);
-    return finish(call, ok);
+    return pf_call_finish(call, ok);
 }
 
 static int run_download_files(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -309,5 +301,5 @@ PyObject *pf_sandbox_download_files(PyObject *self, PyObject *given)
              pf_call_path_or_none(call, dest, &one->host_path) == 0;
         args->memory |= ok && !one->host_path;
     }
-    return finish(call, ok);
+    return pf_call_finish(call, ok);
 }

@@ -37,14 +37,6 @@ static struct pf_call *new_call(const struct pf_operation *operation, PyObject *
     return call;
 }
 
-static PyObject *finish(struct pf_call *call, bool ok)
-{
-    if (ok)
-        return pf_call_object(call);
-    Py_XDECREF(pf_call_object(call));
-    return NULL;
-}
-
 /* ---- start, stop ---- */
 
 static int run_start(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -75,7 +67,7 @@ PyObject *pf_sandbox_start(PyObject *self, PyObject *unused)
     struct pf_call *call = new_call(&start, self, &args);
 
     (void)unused;
-    return finish(call, call != NULL);
+    return pf_call_finish(call, call != NULL);
 }
 
 static int run_stop(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -101,7 +93,7 @@ PyObject *pf_sandbox_stop(PyObject *self, PyObject *sync)
 
     if (call)
         args->sync = PyObject_IsTrue(sync);
-    return finish(call, call && args->sync >= 0);
+    return pf_call_finish(call, call && args->sync >= 0);
 }
 
 /* ---- flush, plans ---- */
@@ -130,7 +122,7 @@ PyObject *pf_sandbox_flush(PyObject *self, PyObject *dest)
     struct life_args *args;
     struct pf_call *call = new_call(&flush, self, &args);
 
-    return finish(call, call && pf_call_path_or_none(call, dest, &args->dest) == 0);
+    return pf_call_finish(call, call && pf_call_path_or_none(call, dest, &args->dest) == 0);
 }
 
 static int run_plan_seed(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -167,7 +159,7 @@ PyObject *pf_sandbox_plan_seed(PyObject *self, PyObject *unused)
     struct pf_call *call = new_call(&plan_seed, self, &args);
 
     (void)unused;
-    return finish(call, call != NULL);
+    return pf_call_finish(call, call != NULL);
 }
 
 PyObject *pf_sandbox_plan_flush(PyObject *self, PyObject *dest)
@@ -175,7 +167,7 @@ PyObject *pf_sandbox_plan_flush(PyObject *self, PyObject *dest)
     struct life_args *args;
     struct pf_call *call = new_call(&plan_flush, self, &args);
 
-    return finish(call, call && pf_call_path_or_none(call, dest, &args->dest) == 0);
+    return pf_call_finish(call, call && pf_call_path_or_none(call, dest, &args->dest) == 0);
 }
 
 /* ---- execute ---- */
@@ -271,5 +263,5 @@ PyObject *pf_sandbox_execute(PyObject *self, PyObject *given)
         return NULL;
     args = pf_call_args(call);
     args->sandbox = ((struct pf_sandbox *)self)->handle->sandbox;
-    return finish(call, pf_parse_execute(call, given, &args->options) == 0);
+    return pf_call_finish(call, pf_parse_execute(call, given, &args->options) == 0);
 }

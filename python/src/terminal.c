@@ -151,14 +151,6 @@ static struct pf_call *new_call(const struct pf_operation *operation, PyObject *
     return call;
 }
 
-static PyObject *finish(struct pf_call *call, bool ok)
-{
-    if (ok)
-        return pf_call_object(call);
-    Py_XDECREF(pf_call_object(call));
-    return NULL;
-}
-
 static int run_read(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct terminal_args *args = ctx;
@@ -181,8 +173,8 @@ static PyObject *terminal_read(PyObject *self, PyObject *given)
     struct terminal_args *args;
     struct pf_call *call = new_call(&read_terminal, self, &args);
 
-    return finish(call, call && PyArg_ParseTuple(given, "nd", &args->len, &args->timeout) &&
-                                (args->buffer = pf_call_alloc(call, (size_t)args->len, 1)));
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "nd", &args->len, &args->timeout) &&
+                                        (args->buffer = pf_call_alloc(call, (size_t)args->len, 1)));
 }
 
 static int run_write(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -209,8 +201,8 @@ static PyObject *terminal_write(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&write_terminal, self, &args);
     PyObject *data;
 
-    return finish(call, call && PyArg_ParseTuple(given, "Od", &data, &args->timeout) &&
-                                (args->data = pf_call_data(call, data, &args->len)));
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "Od", &data, &args->timeout) &&
+                                        (args->data = pf_call_data(call, data, &args->len)));
 }
 
 static int run_wait(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -241,7 +233,7 @@ static PyObject *terminal_wait(PyObject *self, PyObject *given)
     struct terminal_args *args;
     struct pf_call *call = new_call(&wait_terminal, self, &args);
 
-    return finish(call, call && PyArg_ParseTuple(given, "d", &args->timeout));
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "d", &args->timeout));
 }
 
 static int run_close(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
