@@ -43,9 +43,9 @@ def _wait_on(loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any],
     loop.call_soon_threadsafe(start)
     call.on_cancel = cancel
     try:
-        while not ended.wait(1):
-            if loop.is_closed():
-                raise asyncio.CancelledError("the event loop was closed")
+        while not ended.wait(0.5):
+            if loop.is_closed() or (call.cancelled and not loop.is_running()):
+                raise asyncio.CancelledError("the event loop has stopped")
     finally:
         call.on_cancel = None
     return tasks[0].result()

@@ -250,6 +250,31 @@ def test_exits_cleanly_with_a_live_sandbox(root: Path) -> None:
     run(main())
 
 
+def test_exits_cleanly_when_a_loop_stopped_under_a_backend(root: Path) -> None:
+    """The coroutine of a backend in Python will never go on; its close is still called."""
+    child = script("""
+        class Backend:
+            def read_file(self, path): return ""
+            def write_file(self, path, content): pass
+            async def close(self): print("closed")
+            async def execute(self, command, timeout=None, cwd=None, **kwargs):
+                began.set()
+                await asyncio.sleep(1000)
+        async def main():
+            global sandbox, task, began
+            began = asyncio.Event()
+            sandbox = Sandbox("job", Backend(), 60)
+            await sandbox.start()
+            task = asyncio.ensure_future(sandbox.execute("wait"))
+            await began.wait()
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(main())
+        task._log_destroy_pending = False
+        """, root)
+    out, err = child.communicate(timeout=300)
+    assert (out, child.returncode) == ("closed\n", 0), err
+
+
 def test_exits_cleanly_from_an_isolated_sandbox(tmp_path: Path) -> None:
     """Its temporary workspace is gone too."""
     place = tmp_path / "tmp"
