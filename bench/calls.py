@@ -24,12 +24,15 @@ async def shell():
     await child.communicate()
 
 async def stall(work):
-    # The longest time between two turns of the loop while work runs.
-    ended, longest, last = asyncio.ensure_future(work), 0.0, time.perf_counter()
+    # The longest turn of the loop while work runs, by the clock and by the thread's own time.
+    ended = asyncio.ensure_future(work)
+    clocks = time.perf_counter, time.thread_time
+    longest, last = [0.0, 0.0], [clock() for clock in clocks]
     while not ended.done():
         await asyncio.sleep(0)
-        now = time.perf_counter()
-        longest, last = max(longest, now - last), now
+        now = [clock() for clock in clocks]
+        longest = [max(most, end - start) for most, end, start in zip(longest, now, last)]
+        last = now
     await ended
     return longest
 
@@ -73,4 +76,5 @@ def section(build, rounds):
            {"Sandbox.execute": found["execute"],
             "create_subprocess_shell, communicate": found["subprocess"]})
     yield ("An event loop with 200 commands at once", "no turn of 50 ms",
-           {"longest turn": f"{found['stall'] * 1000:.1f} ms"})
+           {"longest turn": f"{found['stall'][0] * 1000:.1f} ms",
+            "of the thread's own time, at most": f"{found['stall'][1] * 1000:.1f} ms"})
