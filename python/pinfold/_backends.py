@@ -240,12 +240,14 @@ class AgentCoreSandboxTemplate:
                  secret_key: str | None = None, session_token: str | None = None,
                  identifier: str | None = None, name: str | None = None,
                  endpoint: str | None = None, max_output_bytes: int = 100_000,
-                 env: Mapping[str, str] | None = None):
+                 env: Mapping[str, str] | None = None, long_commands: bool = False):
+        """long_commands: run commands as tasks of the service, which may take as long as the
+        session lives, and can be cancelled."""
         self._region = region
         self._core = _pinfold.agentcore_template(
             region, access_key, secret_key, session_token, profile, identifier, name, endpoint,
             int(positive("session_timeout_seconds", session_timeout_seconds)),
-            int(positive("max_output_bytes", max_output_bytes)), environment(env))
+            int(positive("max_output_bytes", max_output_bytes)), environment(env), long_commands)
 
     def build_for_session(self, workspace_id: str) -> Any:
         """The backend of one workspace."""

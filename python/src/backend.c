@@ -207,18 +207,20 @@ PyObject *pf_agentcore_template(PyObject *module, PyObject *given)
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_backend *backend = NULL;
     Py_ssize_t max_output_bytes;
+    int long_commands, r = -1;
     PyObject *env;
-    int r = -1;
 
     (void)module;
     if (!call)
         return NULL;
-    if (PyArg_ParseTuple(given, "zzzzzzzzInO", &options.region, &options.access_key,
+    if (PyArg_ParseTuple(given, "zzzzzzzzInOp", &options.region, &options.access_key,
                          &options.secret_key, &options.session_token, &options.profile,
                          &options.identifier, &options.name, &options.endpoint,
-                         &options.session_timeout_seconds, &max_output_bytes, &env) &&
+                         &options.session_timeout_seconds, &max_output_bytes, &env,
+                         &long_commands) &&
         pf_call_strv(call, env, &options.env) == 0) {
         options.max_output_bytes = (size_t)max_output_bytes;
+        options.long_commands = long_commands;
         r = pinfold_agentcore_template_new(&options, &backend, &err);
     }
     return made(call, r, backend, &err);
