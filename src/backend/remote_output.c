@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backend/remote_output.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "proc/env.h"
+#include "tree/data.h"
+
+int pf_remote_check(const struct pinfold_execute_options *options, size_t *ret_len,
+                    struct pinfold_error *err)
+{
+    *ret_len = options->command_len;
+    if (options->command && options->command_len == 0)
+        *ret_len = strlen(options->command);
+    if (isnan(options->timeout_seconds) || options->timeout_seconds < 0)
+        return pf_fail(err, PINFOLD_EVALUE, "timeout must be more than 0 seconds, not %g",
+                       options->timeout_seconds);
+    if (!options->command && (!options->argv || !options->argv[0]))
+        return pf_fail(err, PINFOLD_EVALUE, "no command");
+    if (options->command && memchr(options->command, '\0', *ret_len))
+        return pf_fail(err, PINFOLD_EVALUE, "the command holds a NUL byte");
+    return pf_env_check(options->env, err);
+}
+
+int pf_remote_unnamed(struct pinfold_error *err)
+{
+    const char *dir = getenv("TMPDIR");
+    int fd = open(dir && *dir ? dir : "/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        fd = memfd_create("pinfold", MFD_CLOEXEC);
+    return fd < 0 ? pf_fail_os(err, errno, "make a temporary file") : fd;
+}
+
+int pf_remote_give(struct pf_capture *capture, int number, const struct pf_buf *data, int fd,
+                   struct pinfold_error *err)
+{
+    struct pf_stream *stream = &capture->streams[number];
+    int r;
+
+    stream->fd = fd;
+    if (fd < 0) {
+        stream->fd = memfd_create("pinfold", MFD_CLOEXEC);
+        r = stream->fd < 0 ? -errno
+                           : pf_write_all(stream->fd, data->data ? data->data : "", data->len);
+        if (r < 0)
+            return pf_fail_os(err, -r, "keep the output of the command");
+    }
+    if (lseek(stream->fd, 0, SEEK_SET) < 0)
+        return pf_fail_os(err, errno, "read the output of the command");
+    while (stream->fd >= 0) {
+        r = pf_capture_read(capture, stream, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
