@@ -53,8 +53,9 @@ def compact(value: object) -> bytes:
 def go_json(value: object) -> bytes:
     """JSON as the daemon writes it: what HTML minds and bytes that are no UTF-8 are escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    text = re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
-    return re.sub("[\ud800-\udfff]", r"\\ufffd", text).encode()
+    for one in "<>&" if text.isascii() else "<>&\u2028\u2029":
+        text = text.replace(one, f"\\u{ord(one):04x}")
+    return (text if text.isascii() else re.sub("[\ud800-\udfff]", r"\\ufffd", text)).encode()
 
 
 def go_time(nanoseconds: int | None = None) -> str:

@@ -92,7 +92,7 @@ def collect(fd: int, shell_stdin: int, script: bytes, until: float | None) -> by
                 feeding = False
                 os.close(shell_stdin)
         if fd in ready:
-            data = os.read(fd, 1 << 18)
+            data = os.read(fd, 1 << 16)
             if not data:
                 if feeding:
                     os.close(shell_stdin)
@@ -274,10 +274,11 @@ def strip_marks(log: bytes) -> bytes:
 
 def split_log(log: bytes) -> dict[str, str]:
     parts = re.split(b"(\1\1\1|\2\2\2)", log)
-    found = {mark: b"" for mark in MARKS}
+    found: dict[bytes, list[bytes]] = {mark: [] for mark in MARKS}
     for mark, part in zip(parts[1::2], parts[2::2]):
-        found[mark] += part
-    return {"stdout": text_of(found[MARKS[0]]), "stderr": text_of(found[MARKS[1]])}
+        found[mark].append(part)
+    out, err = (text_of(b"".join(found[mark])) for mark in MARKS)
+    return {"stdout": out, "stderr": err}
 
 
 def text_of(log: bytes) -> str:

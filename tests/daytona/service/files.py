@@ -216,8 +216,9 @@ def make_parents(sandbox: Sandbox, path: Path) -> None:
         parent.mkdir(parents=True, exist_ok=True)
     except OSError as why:
         where = first if not first.exists() else parent
-        words = os.strerror(errno.ENOENT if str(where).startswith("/proc/") else why.errno).lower()
-        raise OSError(why.errno, f"mkdir {parent}: mkdir {where}: {words}") from why
+        number = errno.ENOTDIR if why.errno == errno.EEXIST else why.errno
+        words = os.strerror(errno.ENOENT if str(where).startswith("/proc/") else number).lower()
+        raise OSError(number, f"mkdir {parent}: mkdir {where}: {words}") from why
 
 
 def store(sandbox: Sandbox, path: Path, source: Iterator[bytes]) -> int:
@@ -248,6 +249,9 @@ def bulk_upload(sandbox: Sandbox, request: Request) -> Reply:
     paths: dict[str, str] = {}
     try:
         boundary = multipart.boundary_of(request.header("content-type"))
+    except multipart.Broken as why:
+        return go_reply({"errors": [str(why)]}, 400)
+    try:
         for part in multipart.Reader(request.body.read, boundary).parts():
             found = re.fullmatch(r"files\[(.*)\]\.(path|file)", part.name)
             if not found:
@@ -311,9 +315,10 @@ def folder(sandbox: Sandbox, request: Request) -> Reply:
 
 
 def remove(sandbox: Sandbox, request: Request) -> Reply:
-    path = writable(sandbox, named(sandbox, request), follow=False)
+    path = named(sandbox, request)
     if not os.path.lexists(path):
         raise refuse(sandbox, 404, str(path))
+    writable(sandbox, path, follow=False)
     if path.is_symlink() or not path.is_dir():
         path.unlink()
     elif request.first("recursive") != "true":
@@ -324,19 +329,22 @@ def remove(sandbox: Sandbox, request: Request) -> Reply:
 
 
 def move(sandbox: Sandbox, request: Request) -> Reply:
-    source = writable(sandbox, named(sandbox, request, "source"), follow=False)
-    target = writable(sandbox, named(sandbox, request, "destination"), follow=False)
+    source = named(sandbox, request, "source")
+    target = named(sandbox, request, "destination")
     if not os.path.lexists(source) or not target.parent.is_dir():
         raise refuse(sandbox, 404, str(source))
     if os.path.lexists(target):
         raise refuse(sandbox, 409, str(target))
+    for path in (source, target):
+        writable(sandbox, path, follow=False)
     source.rename(target)
     return empty(200)
 
 
 def permissions(sandbox: Sandbox, request: Request) -> Reply:
-    path = writable(sandbox, named(sandbox, request))
+    path = named(sandbox, request)
     path.stat()
+    writable(sandbox, path)
     ids = []
     for name in ("owner", "group"):
         value = request.first(name)
@@ -393,7 +401,8 @@ def find(sandbox: Sandbox, request: Request) -> Reply:
         raise refuse(sandbox, 404, str(top))
     if top.is_file():
         return go_reply(list(matches(top, request.first("path"), pattern)))
-    return go_reply([one for entry, name in walk(top, request.first("path")) if entry.is_file()
+    return go_reply([one for entry, name in walk(top, request.first("path"))
+                     if entry.is_file() and not entry.is_symlink()
                      for one in matches(entry, name, pattern)])
 
 

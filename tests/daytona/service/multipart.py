@@ -71,6 +71,8 @@ class Reader:
                 self._more()
             if self.held.startswith(b"--"):
                 return
+            if not self.held.startswith(b"\r\n"):
+                raise Broken("multipart: a line of the content begins like a boundary")
             while b"\r\n\r\n" not in self.held:
                 if len(self.held) > HEAD_LIMIT:
                     raise Broken("multipart: the head of a part is too long")

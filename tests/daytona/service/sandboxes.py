@@ -102,7 +102,7 @@ class Sandbox:
 
     def start(self) -> None:
         with self.lock:
-            if self.look() in ("started", "starting"):
+            if self.state in ("started", "starting"):
                 return
             if self.state in ("error", "build_failed"):
                 raise ApiError(400, "Sandbox is in an errored state")
@@ -112,7 +112,7 @@ class Sandbox:
 
     def stop(self) -> None:
         with self.lock:
-            if self.look() in ("stopped", "stopping"):
+            if self.state in ("stopped", "stopping"):
                 return
             if self.state != "started":
                 raise ApiError(409 if self.state in NEXT else 400, "Sandbox is not started")

@@ -152,7 +152,7 @@ class Session:
                 for fd, _ in poll.poll():
                     if fd == self.ended:
                         return False
-                    data = os.read(fd, 1 << 18)
+                    data = os.read(fd, 1 << 16)
                     if fd == status:
                         said += data
                         if said.endswith(b"\n"):

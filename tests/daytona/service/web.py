@@ -14,7 +14,7 @@ from typing import Iterator
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 HEAD_LIMIT = 64 * 1024
-PIECE = 1 << 18
+PIECE = 1 << 16
 JSON_LIMIT = 100_000_000
 
 
