@@ -91,6 +91,7 @@ static bool copy_configuration(struct pf_ac_box *box, const struct pinfold_agent
     box->session_timeout =
             from->session_timeout_seconds ? from->session_timeout_seconds : DEFAULT_TIMEOUT;
     box->max_output_bytes = from->max_output_bytes ? from->max_output_bytes : DEFAULT_OUTPUT;
+    box->tasks = from->long_commands;
     box->env = pf_strv_copy(from->env);
     return box->env && copy(&box->region, from->region) && copy(&box->identifier, identifier) &&
            copy(&box->endpoint, from->endpoint) && copy(&box->name, from->name) &&
@@ -147,7 +148,7 @@ int pinfold_agentcore_template_new(const struct pinfold_agentcore_options *optio
     static const struct pinfold_agentcore_options defaults = PINFOLD_AGENTCORE_OPTIONS_INIT;
     PF_CLEANUP(box_freep) struct pf_ac_box *box = NULL;
     struct pf_aws_options aws;
-    char region[PF_AWS_REGION_MAX];
+    char region[PF_AWS_REGION_MAX], *endpoint;
     int r;
 
     if (!options)
@@ -165,6 +166,12 @@ int pinfold_agentcore_template_new(const struct pinfold_agentcore_options *optio
     free(box->region);
     if (!copy(&box->region, region))
         return pf_fail_nomem(err);
+    aws = aws_options(box);
+    r = pf_agentcore_locate(&aws, options->endpoint, region, &endpoint, err);
+    if (r < 0)
+        return r;
+    free(box->endpoint);
+    box->endpoint = endpoint;
     r = connect_box(box, err); /* here, so that what is wrong is told here */
     if (r == 0)
         r = pinfold_backend_new(&template_ops, box, NULL, ret_backend, err);
@@ -202,6 +209,7 @@ static int build_for_session(void *state, const char *workspace_id,
         .endpoint = from->endpoint,
         .session_timeout_seconds = from->session_timeout,
         .max_output_bytes = from->max_output_bytes,
+        .long_commands = from->tasks,
         .env = (const char *const *)from->env,
     };
     int r;

@@ -3,6 +3,8 @@
 #ifndef PF_BACKEND_AGENTCORE_ARCHIVE_H
 #define PF_BACKEND_AGENTCORE_ARCHIVE_H
 
+#include <pinfold/temp_workspace.h>
+
 #include "backend/agentcore.h"
 
 /* The errno behind a message of a command, which ends in the system's words; EIO when it does
@@ -24,5 +26,29 @@ int pf_ac_pack(int root_fd, int fd, uint64_t *ret_size, struct pinfold_cancel *c
 
 /* Unpack such an archive, which somebody hostile may have made, below an empty directory. */
 int pf_ac_unpack(int fd, int root_fd, struct pinfold_cancel *cancel, struct pinfold_error *err);
+
+/* ---- agentcore_tree.c ---- */
+
+/* A temporary directory of this machine's, through which files pass. */
+struct pf_ac_stage {
+    struct pinfold_temp_workspace *temp;
+    int fd; /* -1: none yet */
+};
+int pf_ac_stage_open(struct pf_ac_stage *stage, struct pinfold_error *err);
+void pf_ac_stage_done(struct pf_ac_stage *stage);
+bool pf_ac_is_in(int stage_fd, const char *path);
+
+/* Fails before create and after close. */
+int pf_ac_need_session(const struct pf_ac_box *box, struct pinfold_error *err);
+
+/* What is to come: names behind each other, each with a NUL, and how large it may be. */
+struct pf_ac_wanted {
+    struct pf_buf names;
+    uint64_t bytes;
+};
+/* Fetch that into a stage; what is not there, or cannot be read, does not come. follow: give what
+ * links inside the root lead to in their place; names may be there twice. */
+int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_ac_wanted *wanted, bool follow,
+                      int stage_fd, struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 #endif

@@ -71,6 +71,13 @@ static int check_endpoint(struct pf_agentcore *client, struct pinfold_error *err
     return 0;
 }
 
+int pf_agentcore_locate(const struct pf_aws_options *options, const char *given, const char *region,
+                        char **ret, struct pinfold_error *err)
+{
+    return pf_aws_service_url(options, given, "bedrock_agentcore", "bedrock-agentcore", region, ret,
+                              err);
+}
+
 static void client_freep(struct pf_agentcore **client)
 {
     pf_agentcore_free(*client);
@@ -80,7 +87,7 @@ int pf_agentcore_new(const struct pf_agentcore_options *options, struct pf_agent
                      struct pinfold_error *err)
 {
     PF_CLEANUP(client_freep) struct pf_agentcore *client = calloc(1, sizeof(*client));
-    int r = 0;
+    int r;
 
     if (!client)
         return pf_fail_nomem(err);
@@ -90,12 +97,7 @@ int pf_agentcore_new(const struct pf_agentcore_options *options, struct pf_agent
     client->provider = options->provider;
     client->region = strdup(options->region);
     client->identifier = strdup(options->identifier);
-    if (options->endpoint)
-        client->endpoint = strdup(options->endpoint);
-    else
-        r = pf_agentcore_endpoint(options->region, &client->endpoint, err);
-    if (r < 0)
-        return r;
+    client->endpoint = strdup(options->endpoint);
     if (!client->region || !client->identifier || !client->endpoint)
         return pf_fail_nomem(err);
     r = check_endpoint(client, err);

@@ -721,29 +721,6 @@ static void waiting_to_try_again_ends_at_once_when_cancelled(void **state)
     f->call.cancel = NULL;
 }
 
-/* ---- where to ---- */
-
-static void endpoints_are_those_of_the_regions_and_of_nobody_else(void **state)
-{
-    static const char *const bad[] = { "",           "us",        "us-west", "us-west-2.evil.org",
-                                       "us-west-2/", "US-WEST-2", "us--1",   "-us-1",
-                                       "us-west-2@x" };
-    char *endpoint;
-
-    (void)state;
-    assert_int_equal(pf_agentcore_endpoint("us-west-2", &endpoint, NULL), 0);
-    assert_string_equal(endpoint, "https://bedrock-agentcore.us-west-2.amazonaws.com");
-    free(endpoint);
-    assert_int_equal(pf_agentcore_endpoint("cn-north-1", &endpoint, NULL), 0);
-    assert_string_equal(endpoint, "https://bedrock-agentcore.cn-north-1.amazonaws.com.cn");
-    free(endpoint);
-    assert_int_equal(pf_agentcore_endpoint("eusc-de-east-1", &endpoint, NULL), 0);
-    assert_string_equal(endpoint, "https://bedrock-agentcore.eusc-de-east-1.amazonaws.eu");
-    free(endpoint);
-    for (size_t i = 0; i < PF_COUNT(bad); i++)
-        assert_int_equal(pf_agentcore_endpoint(bad[i], &endpoint, NULL), -PINFOLD_EVALUE);
-}
-
 #define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -760,7 +737,6 @@ int main(void)
         WITH_SERVER(expired_credentials_are_asked_for_once_more),
         WITH_SERVER(a_clock_that_is_wrong_is_put_right_once),
         WITH_SERVER(waiting_to_try_again_ends_at_once_when_cancelled),
-        cmocka_unit_test(endpoints_are_those_of_the_regions_and_of_nobody_else),
     };
 
     return cmocka_run_group_tests_name("agentcore", tests, NULL, NULL);

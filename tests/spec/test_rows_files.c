@@ -50,6 +50,7 @@ static void row_045_a_new_file_is_0644_less_the_umask(void **state)
 {
     struct spec *s = *state;
     mode_t old = umask(0);
+    unsigned there = 0;
 
     spec_start_plain(s);
     int open_r = write_text(s, "open", "o");
@@ -58,6 +59,13 @@ static void row_045_a_new_file_is_0644_less_the_umask(void **state)
     umask(old);
     assert_int_equal(open_r, 0);
     assert_int_equal(closed_r, 0);
+    if (spec_lacks("host directory")) { /* it is the other machine's umask that counts */
+        spec_run(s, "umask");
+        assert_int_equal(sscanf(s->run.output, "%o", &there), 1);
+        assert_int_equal(mode_of(s, "ws/open"), 0644 & ~there);
+        assert_int_equal(mode_of(s, "ws/closed"), 0644 & ~there);
+        return;
+    }
     assert_int_equal(mode_of(s, "ws/open"), 0644);
     assert_int_equal(mode_of(s, "ws/closed"), 0600);
 }
@@ -609,5 +617,5 @@ int main(void)
         SPEC_TEST(row_055_a_root_that_was_deleted_is_an_error_until_it_is_there_again),
     };
 
-    return cmocka_run_group_tests_name("rows 45-55", tests, NULL, NULL);
+    return spec_run_tests("rows 45-55", tests);
 }
