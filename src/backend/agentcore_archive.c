@@ -43,6 +43,18 @@ int pf_ac_unnamed(struct pinfold_error *err)
     return fd < 0 ? pf_fail_os(err, errno, "make a temporary file") : fd;
 }
 
+static bool is_zero(const char *data, size_t len)
+{
+    return len == 0 || (data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0);
+}
+
+int pf_ac_keep(int fd, const void *data, size_t len)
+{
+    if (is_zero(data, len))
+        return lseek(fd, (off_t)len, SEEK_CUR) < 0 ? -errno : 0;
+    return pf_write_all(fd, data, len);
+}
+
 /* Unpacking gzip's format from one descriptor into another. */
 struct inflating {
     int from, to;
@@ -73,12 +85,12 @@ static int inflate_step(struct inflating *job, struct pinfold_error *err)
     job->total += len;
     if (job->total > job->limit)
         return pf_fail_os(err, EFBIG, "unpack what was fetched");
-    r = pf_write_all(job->to, job->out, len);
+    r = pf_ac_keep(job->to, job->out, len);
     return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : state == Z_STREAM_END;
 }
 
-static int inflate_all(int from, int to, uint64_t limit, struct pinfold_cancel *cancel,
-                       struct pinfold_error *err)
+int pf_ac_inflate(int from, int to, uint64_t limit, struct pinfold_cancel *cancel,
+                  struct pinfold_error *err)
 {
     _cleanup_free_ struct inflating *job = calloc(1, sizeof(*job));
     int r;
@@ -94,6 +106,8 @@ static int inflate_all(int from, int to, uint64_t limit, struct pinfold_cancel *
             r = inflate_step(job, err);
     } while (r == 0);
     inflateEnd(&job->z);
+    if (r > 0 && ftruncate(to, (off_t)job->total) < 0)
+        r = pf_fail_os(err, errno, "keep what was fetched");
     return r < 0 ? r : 0;
 }
 
@@ -146,5 +160,5 @@ int pf_ac_fetch(struct pf_ac_box *box, const char *script, uint64_t limit, int f
     pf_ac_forget(box, id);
     if (r == 0 && lseek(packed, 0, SEEK_SET) < 0)
         r = pf_fail_os(err, errno, "read what was fetched");
-    return r < 0 ? r : inflate_all(packed, fd, limit, cancel, err);
+    return r < 0 ? r : pf_ac_inflate(packed, fd, limit, cancel, err);
 }

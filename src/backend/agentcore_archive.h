@@ -15,6 +15,14 @@ int pf_ac_errno_of(const char *text);
  * negative code. */
 int pf_ac_unnamed(struct pinfold_error *err);
 
+/* Append len bytes at a file's offset; nothing but zeros becomes a hole, which the caller ends with
+ * ftruncate(): what costs nothing there must cost nothing here. Returns 0 or -errno. */
+int pf_ac_keep(int fd, const void *data, size_t len);
+
+/* Unpack gzip's format, at most limit bytes of it, from one descriptor into another, empty one. */
+int pf_ac_inflate(int from, int to, uint64_t limit, struct pinfold_cancel *cancel,
+                  struct pinfold_error *err);
+
 /* Run a script there and write what it prints, at most limit bytes, into fd, compressed on the way.
  * A script that fails fails as the system's words in its errors say. */
 int pf_ac_fetch(struct pf_ac_box *box, const char *script, uint64_t limit, int fd,
@@ -45,7 +53,9 @@ int pf_ac_need_session(const struct pf_ac_box *box, struct pinfold_error *err);
 struct pf_ac_wanted {
     struct pf_buf names;
     uint64_t bytes;
+    struct pf_buf large; /* names of what is too large, likewise */
 };
+void pf_ac_wanted_done(struct pf_ac_wanted *wanted);
 /* Fetch that into a stage; what is not there, or cannot be read, does not come. follow: give what
  * links inside the root lead to in their place; names may be there twice. */
 int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_ac_wanted *wanted, bool follow,

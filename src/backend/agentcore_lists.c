@@ -67,6 +67,7 @@ int pf_ac_download(void *state, const struct pinfold_download *files, size_t cou
     struct pf_ac_box *box = state;
     PF_CLEANUP(pf_ac_stage_done) struct pf_ac_stage stage = { .fd = -1 };
     PF_CLEANUP(pinfold_transfer_results_done) struct pinfold_transfer_results results = { 0 };
+    PF_CLEANUP(pf_ac_wanted_done)
     struct pf_ac_wanted wanted = { .names = PF_BUF_INIT(LIST_MAX), .bytes = LIST_MAX };
     int r = pf_ac_need_session(box, err);
 
@@ -82,7 +83,6 @@ int pf_ac_download(void *state, const struct pinfold_download *files, size_t cou
         r = pf_local_download(stage.fd, files, count, overwrite, &results, cancel, err);
     if (r == 0)
         r = explain_missing(box, stage.fd, &results, cancel, err);
-    pf_buf_done(&wanted.names);
     if (r < 0)
         return r;
     *ret_results = results;

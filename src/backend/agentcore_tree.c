@@ -23,6 +23,7 @@
 
 #define SCRIPT_MAX ((size_t)1 << 20)
 #define LIST_MAX ((size_t)512 << 20)
+#define FLUSH_MAX ((uint64_t)16 << 30) /* bytes of files that come back at once */
 
 void pf_ac_stage_done(struct pf_ac_stage *stage)
 {
@@ -151,6 +152,12 @@ int pf_ac_seed(void *state, const struct pinfold_seed_request *request,
 
 /* ---- out ---- */
 
+void pf_ac_wanted_done(struct pf_ac_wanted *wanted)
+{
+    pf_buf_done(&wanted->names);
+    pf_buf_done(&wanted->large);
+}
+
 static bool is_excluded(const struct pf_globs *exclude, const char *path, size_t len, bool is_dir)
 {
     for (size_t i = 1; i < len; i++)
@@ -159,7 +166,8 @@ static bool is_excluded(const struct pf_globs *exclude, const char *path, size_t
     return pf_globs_match(exclude, path, len, is_dir);
 }
 
-/* The copier decides; this only leaves out what it would not take anyway. */
+/* The copier decides; this only leaves out what it would not take anyway, and what cannot be: the
+ * disk there has 10 GB, and who claims more has a file of holes, which would come here as zeros. */
 static int choose(const struct pf_buf *listing, const struct pf_globs *include,
                   const struct pf_globs *exclude, struct pf_ac_wanted *wanted)
 {
@@ -180,7 +188,12 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
         if (record[0] == 'd' || !pf_globs_match(include, path, path_len, false) ||
             is_excluded(exclude, path, path_len, false))
             continue;
-        wanted->bytes += (record[0] == 'f' ? size : 0) + 2 * path_len + 4 * 1024;
+        size = record[0] == 'f' ? size : 0;
+        if (size > FLUSH_MAX || wanted->bytes + size > FLUSH_MAX) {
+            r = pf_buf_append(&wanted->large, path, path_len + 1);
+            continue;
+        }
+        wanted->bytes += size + 2 * path_len + 4 * 1024;
         r = pf_buf_append(&wanted->names, path, path_len + 1);
     }
     return r;
@@ -257,6 +270,10 @@ static int note_missing(const struct pf_ac_wanted *wanted, int stage_fd,
         if (pf_strings_addf(errors, "fetch \"%s\": it could not be read there", PF_QUOTE(path)) < 0)
             return pf_fail_nomem(err);
     }
+    for (size_t at = 0; at < wanted->large.len; at += strlen(wanted->large.data + at) + 1)
+        if (pf_strings_addf(errors, "fetch \"%s\": all together it is more than %llu bytes",
+                            PF_QUOTE(wanted->large.data + at), (unsigned long long)FLUSH_MAX) < 0)
+            return pf_fail_nomem(err);
     return 0;
 }
 
@@ -284,7 +301,8 @@ int pf_ac_sync(void *state, const struct pinfold_sync_request *request,
 {
     struct pf_ac_box *box = state;
     PF_CLEANUP(pf_ac_stage_done) struct pf_ac_stage stage = { .fd = -1 };
-    struct pf_ac_wanted wanted = { .names = PF_BUF_INIT(LIST_MAX) };
+    PF_CLEANUP(pf_ac_wanted_done)
+    struct pf_ac_wanted wanted = { .names = PF_BUF_INIT(LIST_MAX), .large = PF_BUF_INIT(LIST_MAX) };
     int r = pf_ac_need_session(box, err);
 
     if (r == 0)
@@ -297,6 +315,5 @@ int pf_ac_sync(void *state, const struct pinfold_sync_request *request,
         r = pf_local_sync(stage.fd, NULL, box->root, request, ret_result, cancel, err);
     if (r == 0)
         r = note_missing(&wanted, stage.fd, &ret_result->errors, err);
-    pf_buf_done(&wanted.names);
     return r;
 }

@@ -26,7 +26,9 @@
 #define HINT_EXTRA_NS (5 * PF_NS_PER_SEC) /* a hint may lengthen a wait by so much */
 #define SKEW_SECONDS 240                  /* a clock that is off by less is not the reason */
 #define REPLY_MAX ((size_t)8 * 1024 * 1024)
-enum { MAX_HEADERS = 16 };
+/* Load balancers close what was idle for a minute, some earlier; a command must not be on its way
+ * then, for it would not be sent again. */
+enum { RUNS_IDLE_SECONDS = 20, MAX_HEADERS = 16 };
 
 struct pf_agentcore {
     char *region, *identifier, *endpoint;
@@ -183,6 +185,7 @@ static int send_signed(struct operation *op, const struct headers *headers,
         .body = request->has_body ? request->body.data : NULL,
         .body_len = request->body.len,
         .once = request->runs,
+        .idle_seconds = request->runs ? RUNS_IDLE_SECONDS : 0,
         .deadline = op->call->deadline,
         .also_cancel = op->call->also_cancel,
         .response_max = REPLY_MAX,

@@ -49,8 +49,8 @@ static inline int ok(int r, const char *what, int line)
 
 static inline int start_fake(void **state)
 {
-    char *argv[] = { (char[]){ "python3" }, getenv("PINFOLD_FAKE_AGENTCORE"), (char[]){ "--leash" },
-                     NULL };
+    char *argv[] = { (char[]){ "/usr/bin/python3" }, getenv("PINFOLD_FAKE_AGENTCORE"),
+                     (char[]){ "--leash" }, NULL };
     posix_spawn_file_actions_t actions;
     int in[2], out[2];
     char line[1000] = "";
@@ -67,7 +67,7 @@ static inline int start_fake(void **state)
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, in[0], 0);
     posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    assert_int_equal(posix_spawn(&f.fake, "/usr/bin/python3", &actions, NULL, argv, environ), 0);
+    assert_int_equal(posix_spawn(&f.fake, argv[0], &actions, NULL, argv, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     close(in[0]);
     close(out[1]);

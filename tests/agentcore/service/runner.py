@@ -108,6 +108,8 @@ def start(words: list[str]) -> tuple[int, int | None]:
         # Python ignores these, and what is ignored stays so.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        if words[0] == "shell":
+            os.environ["PATH"] = words[1]
         if master is None:
             os.setsid()
             null = os.open("/dev/null", os.O_RDWR)

@@ -29,8 +29,8 @@ class Run:
     """One command or program under runner.py."""
 
     def __init__(self, place: Path, words: list[str], command: str | None = None,
-                 fds: tuple[int, ...] = (), path: str = "/usr/local/bin:/usr/bin:/bin") -> None:
-        env = {"PATH": path, "HOME": str(place), "PWD": str(place),
+                 fds: tuple[int, ...] = ()) -> None:
+        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(place), "PWD": str(place),
                "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
         self.started = time.monotonic()
         self.output = bytearray()
@@ -157,12 +157,12 @@ class Session:
         for name in FILES:
             (self.place / name).write_text("{}\n")
 
-    def start(self, words: list[str], command: str | None, path: str) -> Run | None:
+    def start(self, words: list[str], command: str | None = None) -> Run | None:
         """None: the session ended in the meantime."""
         with self.lock:
             if not self.active:
                 return None
-            run = Run(self.place, words, command, path=path)
+            run = Run(self.place, words, command)
             self.runs.add(run)
             return run
 
