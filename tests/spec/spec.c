@@ -197,7 +197,8 @@ static bool put_session(struct spec *s, const char *path, char *slot, size_t siz
     const struct pinfold_backend_ops *ops = s->backend ? pinfold_backend_get_ops(s->backend) : NULL;
     const char *below = path + strlen("ws"), *root;
 
-    if ((!is_agentcore() && !is_daytona()) || !ops || strncmp(path, "ws", 2) != 0 || (*below && *below != '/'))
+    if ((!is_agentcore() && !is_daytona()) || !ops || strncmp(path, "ws", 2) != 0 ||
+        (*below && *below != '/'))
         return false;
     root = ops->workspace_root(pinfold_backend_get_state(s->backend));
     if (root)
