@@ -15,45 +15,7 @@
 #include "tree/data.h"
 
 #define SCRIPT_MAX ((size_t)64 << 20)
-enum { LAST_ERRNO = 133, BLOCK = 128 * 1024 };
-
-int pf_ac_errno_of(const char *text)
-{
-    size_t len = text ? strlen(text) : 0;
-
-    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-        len--;
-    for (int number = 1; number <= LAST_ERRNO; number++) {
-        const char *words = strerrordesc_np(number); /* as in the locale C */
-        size_t tail = words ? strlen(words) : 0;
-        if (tail > 0 && len > tail + 2 && memcmp(text + len - tail, words, tail) == 0 &&
-            text[len - tail - 2] == ':')
-            return number;
-    }
-    return EIO;
-}
-
-int pf_ac_unnamed(struct pinfold_error *err)
-{
-    const char *dir = getenv("TMPDIR");
-    int fd = open(dir && *dir ? dir : "/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        fd = memfd_create("pinfold", MFD_CLOEXEC);
-    return fd < 0 ? pf_fail_os(err, errno, "make a temporary file") : fd;
-}
-
-static bool is_zero(const char *data, size_t len)
-{
-    return len == 0 || (data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0);
-}
-
-int pf_ac_keep(int fd, const void *data, size_t len)
-{
-    if (is_zero(data, len))
-        return lseek(fd, (off_t)len, SEEK_CUR) < 0 ? -errno : 0;
-    return pf_write_all(fd, data, len);
-}
+enum { BLOCK = 128 * 1024 };
 
 /* Unpacking gzip's format from one descriptor into another. */
 struct inflating {
@@ -85,7 +47,7 @@ static int inflate_step(struct inflating *job, struct pinfold_error *err)
     job->total += len;
     if (job->total > job->limit)
         return pf_fail_os(err, EFBIG, "unpack what was fetched");
-    r = pf_ac_keep(job->to, job->out, len);
+    r = pf_remote_keep(job->to, job->out, len);
     return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : state == Z_STREAM_END;
 }
 
@@ -132,9 +94,9 @@ static int prepare(struct pf_ac_box *box, const char *script, const char *id, ui
         return r;
     if (!output.out.data || output.status != 0 ||
         sscanf(output.out.data, "%d %llu", &status, &size) != 2 || size == 0)
-        r = pf_fail_os(err, pf_ac_errno_of(output.errs.data), "prepare to fetch");
+        r = pf_fail_os(err, pf_remote_errno_of(output.errs.data), "prepare to fetch");
     else if (status != 0)
-        r = pf_fail_os(err, pf_ac_errno_of(output.errs.data), "fetch");
+        r = pf_fail_os(err, pf_remote_errno_of(output.errs.data), "fetch");
     *ret_size = size;
     pf_ac_output_done(&output);
     return r;
@@ -143,7 +105,7 @@ static int prepare(struct pf_ac_box *box, const char *script, const char *id, ui
 int pf_ac_fetch(struct pf_ac_box *box, const char *script, uint64_t limit, int fd,
                 struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    _cleanup_close_ int packed = pf_ac_unnamed(err);
+    _cleanup_close_ int packed = pf_remote_unnamed(err);
     char id[PF_AC_ID_MAX];
     uint64_t size = 0;
     int r;
