@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "net/agentcore_request.h"
 #include "proc/env.h"
 
 #define START_NS (120 * PF_NS_PER_SEC)
@@ -35,9 +36,13 @@ static void box_free(void *state)
 
     if (!box)
         return;
-    pf_agentcore_free(box->client);
-    pf_aws_provider_free(box->provider);
-    pf_http_free(box->http);
+    /* Connections that a fork has in common with its parent are not for it to end: what TLS says at
+     * the end of one, the service would take for the parent's. */
+    if (box->maker == getpid()) {
+        pf_agentcore_free(box->client);
+        pf_aws_provider_free(box->provider);
+        pf_http_free(box->http);
+    }
     pinfold_cancel_free(box->stop);
     pthread_cond_destroy(&box->fewer);
     pthread_mutex_destroy(&box->lock);
@@ -69,6 +74,7 @@ static struct pf_ac_box *box_new(void)
 
     if (!box)
         return NULL;
+    box->maker = getpid();
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&box->fewer, &attr);
@@ -267,19 +273,38 @@ static int find_home(struct pf_ac_box *box, struct pinfold_cancel *cancel,
     return r;
 }
 
+/* Nobody waits for a session any more that may have been started: ask for it once more, which with
+ * the same token is the same one, and stop it. */
+static void take_back(struct pf_ac_box *box, json_t *members)
+{
+    const struct pf_agentcore_call call = { .deadline = pf_clock_deadline(STOP_NS) };
+    json_auto_t *reply = NULL, *stopped = NULL;
+
+    if (pf_agentcore_start(box->client, members, &call, &reply, NULL) == 0)
+        pf_agentcore_stop(box->client, json_string_value(json_object_get(reply, "sessionId")), NULL,
+                          &call, &stopped, NULL);
+}
+
 static int start_session(struct pf_ac_box *box, struct pinfold_cancel *cancel,
                          struct pinfold_error *err)
 {
     const struct pf_agentcore_call call = { .deadline = pf_clock_deadline(START_NS),
                                             .cancel = cancel };
-    json_auto_t *members = json_pack("{s:s, s:i}", "name", box->name, "sessionTimeoutSeconds",
-                                     (int)box->session_timeout);
+    char token[PF_UUID_MAX];
+    json_auto_t *members = NULL;
     json_auto_t *reply = NULL;
-    int r;
+    int r = pf_cancel_check(cancel, err);
 
+    if (r < 0)
+        return r;
+    pf_agentcore_uuid(token);
+    members = json_pack("{s:s, s:i, s:s}", "name", box->name, "sessionTimeoutSeconds",
+                        (int)box->session_timeout, "clientToken", token);
     if (!members)
         return pf_fail_nomem(err);
     r = pf_agentcore_start(box->client, members, &call, &reply, err);
+    if (r == -PINFOLD_ECANCELLED || r == -PINFOLD_ETIMEOUT)
+        take_back(box, members);
     if (r < 0)
         return r;
     box->ends = pf_clock_deadline(box->session_timeout * PF_NS_PER_SEC);

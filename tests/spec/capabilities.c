@@ -13,6 +13,7 @@
 #define NO_TERM "the service has no signal that a command could handle before it is killed"
 #define NO_DEFAULT "a command without a timeout runs as long as the service lets it"
 #define NO_TIMEOUT "the service has none for a call, and the specification says so; its tasks have"
+#define IN_GROUP "a task stays in the group that the service kills it by"
 #define NO_KILL "the service has no call that ends another; its tasks have"
 
 static const struct {
@@ -32,13 +33,7 @@ static const struct {
     { "agentcore-tasks", "end with its owner", NO_OWNER },
     { "agentcore-tasks", "SIGTERM first", NO_TERM },
     { "agentcore-tasks", "default timeout", NO_DEFAULT },
-    { "agentcore-tasks", "session of its own",
-      "a task stays in the group that the service kills it by" },
-    { "daytona", "host directory", SESSION },
-    { "daytona", "inherited environment", ELSEWHERE },
-    { "daytona", "background", "the session of a command is deleted with all that it started" },
-    { "daytona", "end with its owner", NO_OWNER },
-    { "daytona", "SIGTERM first", NO_TERM },
+    { "agentcore-tasks", "session of its own", IN_GROUP },
 };
 
 static const struct {
