@@ -87,7 +87,7 @@ static int inflate_step(struct inflating *job, struct pinfold_error *err)
     job->total += len;
     if (job->total > job->limit)
         return pf_fail_os(err, EFBIG, "unpack what was fetched");
-    r = pf_remote_keep(job->to, job->out, len);
+    r = pf_ac_keep(job->to, job->out, len);
     return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : state == Z_STREAM_END;
 }
 
@@ -136,9 +136,9 @@ static int prepare(struct pf_ac_box *box, const char *script, const char *id, ui
         return r;
     if (!output.out.data || output.status != 0 ||
         sscanf(output.out.data, "%d %llu", &status, &size) != 2 || size == 0)
-        r = pf_fail_os(err, pf_remote_errno_of(output.errs.data), "prepare to fetch");
+        r = pf_fail_os(err, pf_ac_errno_of(output.errs.data), "prepare to fetch");
     else if (status != 0)
-        r = pf_fail_os(err, pf_remote_errno_of(output.errs.data), "fetch");
+        r = pf_fail_os(err, pf_ac_errno_of(output.errs.data), "fetch");
     *ret_size = size;
     rest = r == 0 ? strchr(output.out.data, '\n') : NULL;
     if (rest && rest[1] && pf_base64_decode(rest, strlen(rest), inlined) < 0)

@@ -2,6 +2,7 @@
 /* Commands of the workspace's user. */
 #include "backend/agentcore.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,10 +20,41 @@
 #include "tree/place.h"
 
 #define WORD_MAX ((size_t)100000)        /* bytes of a command that is one word */
+#define WORD_LIMIT ((size_t)128 * 1024)  /* the kernel's, of any word, its NUL included */
+#define WORDS_LIMIT ((size_t)1536 << 10) /* and of all together, with room for those there */
 #define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
 #define SCRIPT_MAX ((size_t)64 << 20)
 #define KILLED_NOTE "[killed: the sandbox was stopped]\n"
 enum { REFUSED_STATUS = 125 };
+
+/* What the kernel there would refuse in words that say nothing of what is too large. */
+static int check_words(const char *what, const char *const *words, size_t *total,
+                       struct pinfold_error *err)
+{
+    for (size_t i = 0; words && words[i]; i++) {
+        size_t len = strlen(words[i]) + 1;
+        *total += len + sizeof(char *);
+        if (len > WORD_LIMIT || *total > WORDS_LIMIT)
+            return pf_fail_os(err, E2BIG, "%s \"%.40s\"", what, PF_QUOTE(words[i]));
+    }
+    return 0;
+}
+
+static int check(const struct pf_ac_box *box, const struct pinfold_execute_options *options,
+                 struct pinfold_error *err)
+{
+    size_t total = 0;
+    int r = pf_env_check(options->env, err);
+
+    if (isnan(options->timeout_seconds) || options->timeout_seconds < 0)
+        return pf_fail(err, PINFOLD_EVALUE, "timeout must be more than 0 seconds, not %g",
+                       options->timeout_seconds);
+    if (r == 0)
+        r = check_words("pass the variable", (const char *const *)box->env, &total, err);
+    if (r == 0)
+        r = check_words("pass the variable", options->env, &total, err);
+    return r < 0 ? r : check_words("pass the argument", options->argv, &total, err);
+}
 
 static int add_words(struct pf_buf *script, const char *const *words)
 {
@@ -98,7 +130,32 @@ static int fail_entry(const struct pf_ac_output *output, const char *cwd, struct
 
     if (!output->refused)
         return 0;
-    return pf_fail_at(err, pf_remote_errno_of(text->data), "enter directory", cwd);
+    return pf_fail_at(err, pf_ac_errno_of(text->data), "enter directory", cwd);
+}
+
+/* Give a stream to what composes results, as if it came out of a pipe. */
+static int give_stream(struct pf_capture *capture, int number, const struct pf_buf *data, int fd,
+                       struct pinfold_error *err)
+{
+    struct pf_stream *stream = &capture->streams[number];
+    int r;
+
+    stream->fd = fd;
+    if (fd < 0) {
+        stream->fd = memfd_create("pinfold", MFD_CLOEXEC);
+        r = stream->fd < 0 ? -errno
+                           : pf_write_all(stream->fd, data->data ? data->data : "", data->len);
+        if (r < 0)
+            return pf_fail_os(err, -r, "keep the output of the command");
+    }
+    if (lseek(stream->fd, 0, SEEK_SET) < 0)
+        return pf_fail_os(err, errno, "read the output of the command");
+    while (stream->fd >= 0) {
+        r = pf_capture_read(capture, stream, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 /* All of a stream of which only the start came with the command. */
@@ -109,7 +166,7 @@ static int fetch_stream(struct pf_ac_box *box, const struct pf_ac_output *output
 
     snprintf(script, sizeof(script), "head -c %llu %s/%c", (unsigned long long)FETCH_MAX,
              output->kept, name);
-    *ret_fd = pf_remote_unnamed(err);
+    *ret_fd = pf_ac_unnamed(err);
     return *ret_fd < 0 ? *ret_fd : pf_ac_fetch(box, script, FETCH_MAX, *ret_fd, cancel, err);
 }
 
@@ -164,7 +221,7 @@ static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
         if (r < 0 && fd >= 0)
             close(fd);
         if (r == 0)
-            r = pf_remote_give(&capture, i, texts[i], fd, err);
+            r = give_stream(&capture, i, texts[i], fd, err);
     }
     if (r < 0)
         return r;
@@ -276,7 +333,7 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
     const char *nothing = pf_command_nothing(&request);
     char id[PF_AC_ID_MAX] = "";
     int64_t start = pf_clock_now();
-    int r = pf_remote_check(options, (const char *const *)box->env, err);
+    int r = check(box, options, err);
 
     if (r == 0)
         r = refuse_stopped(box, err);

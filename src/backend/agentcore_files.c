@@ -58,8 +58,8 @@ int pf_ac_script(struct pf_ac_box *box, const char *script, const char *const *w
     else if (ret->status == STATUS_TOO_LARGE)
         r = pf_file_too_large(path, PINFOLD_READ_MAX_BYTES, err);
     else
-        r = pf_fail_at(err, pf_remote_errno_of(ret->merged ? ret->out.data : ret->errs.data),
-                       operation, path);
+        r = pf_fail_at(err, pf_ac_errno_of(ret->merged ? ret->out.data : ret->errs.data), operation,
+                       path);
     pf_ac_output_done(ret);
     return r;
 }
@@ -95,7 +95,7 @@ static int read_large(struct pf_ac_box *box, const char *path, struct pinfold_by
                       struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
-    _cleanup_close_ int fd = pf_remote_unnamed(err);
+    _cleanup_close_ int fd = pf_ac_unnamed(err);
     int r;
 
     if (fd < 0)

@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole trees: archives go in and out in parts. */
+/*
+ * Whole trees, seeded and flushed. Each passes through a temporary directory on this machine, so
+ * that the rules of seeds, flushes and transfers are those of the local backend, by its own code;
+ * between that directory and the session everything goes as one archive, whatever is in it.
+ */
+#include <fcntl.h>
+#include <pinfold/temp_workspace.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "backend/agentcore_archive.h"
 #include "backend/local_files.h"
@@ -110,10 +118,16 @@ static int unpack_there(struct pf_ac_box *box, const char *id, int stage_fd,
 static int send_stage(struct pf_ac_box *box, int stage_fd, struct pinfold_seed_result *result,
                       struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    struct pf_ac_output output;
-    const struct pf_buf *said;
-    int r = pf_ac_run(box, script, strlen(script), PF_AC_INLINE, false, NULL, &output, cancel, err);
+    _cleanup_close_ int fd = pf_ac_unnamed(err);
+    char id[PF_AC_ID_MAX];
+    uint64_t size;
+    int r;
 
+    if (fd < 0)
+        return fd;
+    r = pf_ac_pack(stage_fd, fd, &size, cancel, err);
+    if (r == 0)
+        r = pf_ac_put(box, fd, size, id, cancel, err);
     if (r < 0)
         return r;
     r = unpack_there(box, id, stage_fd, result, cancel, err);
@@ -122,47 +136,13 @@ static int send_stage(struct pf_ac_box *box, int stage_fd, struct pinfold_seed_r
     return r;
 }
 
-static int put(void *box, int fd, uint64_t size, char ret_name[static PF_REMOTE_NAME_MAX],
-               struct pinfold_cancel *cancel, struct pinfold_error *err)
-{
-    return pf_ac_put(box, fd, size, ret_name, cancel, err);
-}
-
-static void print(void *state, const char *name, char ret[static PF_REMOTE_NAME_MAX])
-{
-    const struct pf_ac_box *box = state;
-
-    snprintf(ret, PF_REMOTE_NAME_MAX, "cat %s/" PF_AC_SCRATCH "/%s.*", box->home, name);
-}
-
-static void forget(void *box, const char *name)
-{
-    pf_ac_forget(box, name);
-}
-
-static int fetch(void *box, const char *script, uint64_t limit, int fd,
-                 struct pinfold_cancel *cancel, struct pinfold_error *err)
-{
-    return pf_ac_fetch(box, script, limit, fd, cancel, err);
-}
-
-struct pf_remote pf_ac_remote(struct pf_ac_box *box)
-{
-    return (struct pf_remote){ .box = box,
-                               .root = box->root,
-                               .run = run_script,
-                               .put = put,
-                               .print = print,
-                               .forget = forget,
-                               .fetch = fetch };
-}
-
 int pf_ac_seed(void *state, const struct pinfold_seed_request *request,
                struct pinfold_seed_result *ret_result, struct pinfold_cancel *cancel,
                struct pinfold_error *err)
 {
-    const struct pf_remote remote = pf_ac_remote(state);
-    int r = pf_ac_need_session(state, err);
+    struct pf_ac_box *box = state;
+    PF_CLEANUP(pf_ac_stage_done) struct pf_ac_stage stage = { .fd = -1 };
+    int r = pf_ac_need_session(box, err);
 
     if (r == 0)
         r = pf_ac_stage_open(&stage, err);
@@ -349,8 +329,21 @@ int pf_ac_sync(void *state, const struct pinfold_sync_request *request,
                struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                struct pinfold_error *err)
 {
-    const struct pf_remote remote = pf_ac_remote(state);
-    int r = pf_ac_need_session(state, err);
+    struct pf_ac_box *box = state;
+    PF_CLEANUP(pf_ac_stage_done) struct pf_ac_stage stage = { .fd = -1 };
+    PF_CLEANUP(pf_ac_wanted_done)
+    struct pf_ac_wanted wanted = { .names = PF_BUF_INIT(LIST_MAX), .large = PF_BUF_INIT(LIST_MAX) };
+    int r = pf_ac_need_session(box, err);
 
-    return r < 0 ? r : pf_remote_sync(&remote, request, ret_result, cancel, err);
+    if (r == 0)
+        r = pf_ac_stage_open(&stage, err);
+    if (r == 0)
+        r = choose_for_sync(box, request, &wanted, cancel, err);
+    if (r == 0 && wanted.names.len > 0)
+        r = pf_ac_fetch_stage(box, &wanted, false, stage.fd, cancel, err);
+    if (r == 0)
+        r = pf_local_sync(stage.fd, NULL, box->root, request, ret_result, cancel, err);
+    if (r == 0)
+        r = note_missing(&wanted, stage.fd, &ret_result->errors, err);
+    return r;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "backend/remote_output.h"
+#include "backend/agentcore_archive.h"
 #include "backend/daytona.h"
 #include "backend/remote_tree.h"
 #include "base/cleanup.h"
@@ -90,7 +90,7 @@ static int inflate_some(void *ctx, const void *data, size_t len, struct pinfold_
         job->total += BLOCK - job->z.avail_out;
         if (job->total > job->limit)
             return pf_fail_os(err, EFBIG, "unpack what was fetched");
-        r = pf_remote_keep(job->fd, job->out, BLOCK - job->z.avail_out);
+        r = pf_ac_keep(job->fd, job->out, BLOCK - job->z.avail_out);
     }
     return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : 0;
 }
@@ -137,7 +137,7 @@ static int fetch(void *box, const char *script, uint64_t limit, int fd,
         return pf_fail_nomem(err);
     r = run_script(box, whole.data, &status, &text, cancel, err);
     if (r == 0 && status != 0)
-        r = pf_fail_os(err, pf_remote_errno_of(text.data), "fetch");
+        r = pf_fail_os(err, pf_ac_errno_of(text.data), "fetch");
     if (r == 0)
         r = download(box, path, limit, fd, cancel, err);
     pf_dt_forget(box, path);

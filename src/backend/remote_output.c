@@ -12,8 +12,6 @@
 #include "proc/env.h"
 #include "tree/data.h"
 
-enum { LAST_ERRNO = 133 };
-
 #define WORD_LIMIT ((size_t)128 * 1024)  /* the kernel's, of any word, its NUL included */
 #define WORDS_LIMIT ((size_t)1536 << 10) /* and of all together, with room for those there */
 
@@ -77,32 +75,4 @@ int pf_remote_give(struct pf_capture *capture, int number, const struct pf_buf *
             return r;
     }
     return 0;
-}
-
-int pf_remote_errno_of(const char *text)
-{
-    size_t len = text ? strlen(text) : 0;
-
-    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-        len--;
-    for (int number = 1; number <= LAST_ERRNO; number++) {
-        const char *words = strerrordesc_np(number); /* as in the locale C */
-        size_t tail = words ? strlen(words) : 0;
-        if (tail > 0 && len > tail + 2 && memcmp(text + len - tail, words, tail) == 0 &&
-            text[len - tail - 2] == ':')
-            return number;
-    }
-    return EIO;
-}
-
-static bool is_zero(const char *data, size_t len)
-{
-    return len == 0 || (data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0);
-}
-
-int pf_remote_keep(int fd, const void *data, size_t len)
-{
-    if (is_zero(data, len))
-        return lseek(fd, (off_t)len, SEEK_CUR) < 0 ? -errno : 0;
-    return pf_write_all(fd, data, len);
 }

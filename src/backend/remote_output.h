@@ -11,17 +11,9 @@
 int pf_remote_check(const struct pinfold_execute_options *options, const char *const *env,
                     struct pinfold_error *err);
 
-/* The errno behind a message of a command, which ends in the system's words; EIO when it does
- * not. */
-int pf_remote_errno_of(const char *text);
-
 /* A file without a name, in $TMPDIR or /tmp, for data on its way. Returns a descriptor or a
  * negative code. */
 int pf_remote_unnamed(struct pinfold_error *err);
-
-/* Append len bytes at a file's offset; nothing but zeros becomes a hole, which the caller ends with
- * ftruncate(): what costs nothing there must cost nothing here. Returns 0 or -errno. */
-int pf_remote_keep(int fd, const void *data, size_t len);
 
 /* Give a stream, 0 or 1, to what composes results, as if it came out of a pipe: the bytes of fd,
  * which becomes the capture's, or those of data when fd is -1. */

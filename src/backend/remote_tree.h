@@ -54,15 +54,6 @@ int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wante
                     bool follow, int stage_fd, struct pinfold_cancel *cancel,
                     struct pinfold_error *err);
 
-/* ---- remote_tar.c ---- */
-
-/* Write everything below a directory into fd as a tar archive of files, directories and links. */
-int pf_remote_pack(int root_fd, int fd, uint64_t *ret_size, struct pinfold_cancel *cancel,
-                   struct pinfold_error *err);
-
-/* Unpack such an archive, which somebody hostile may have made, below an empty directory. */
-int pf_remote_unpack(int fd, int root_fd, struct pinfold_cancel *cancel, struct pinfold_error *err);
-
 /* ---- the stage ---- */
 
 /* A temporary directory of this machine's, through which files pass. */

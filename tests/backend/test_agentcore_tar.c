@@ -17,7 +17,6 @@
 #include <zlib.h>
 
 #include "backend/agentcore_archive.h"
-#include "backend/remote_tree.h"
 #include "base/cleanup.h"
 #include "tempdir.h"
 
@@ -154,7 +153,7 @@ static int tear_down(void **state)
 
 static int unpack(void)
 {
-    return pf_remote_unpack(f.archive, f.root, NULL, &f.err);
+    return pf_ac_unpack(f.archive, f.root, NULL, &f.err);
 }
 
 static void unpacks(void)
@@ -498,7 +497,7 @@ static void what_is_packed_is_unpacked_again(void **state)
     assert_int_equal(write(fd, "long", 4), 4);
     close(fd);
     assert_int_equal(symlinkat("../outside", from, "link"), 0);
-    assert_int_equal(pf_remote_pack(from, packed, &size, NULL, &f.err), 0);
+    assert_int_equal(pf_ac_pack(from, packed, &size, NULL, &f.err), 0);
     close(from);
     assert_int_equal(lseek(packed, 0, SEEK_SET), 0);
     assert_int_equal(pf_ac_inflate(packed, f.archive, 1 << 20, NULL, &f.err), 0);
@@ -532,5 +531,5 @@ int main(void)
         TEST(what_is_packed_is_unpacked_again),
     };
 
-    return cmocka_run_group_tests_name("remote_tar", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("agentcore_tar", tests, NULL, NULL);
 }
