@@ -123,7 +123,7 @@ static bool has_ended(const struct pf_agentcore_result *result)
 }
 
 /* Returns 1 when it has ended, 0 when it has not, or a negative code. What passes by itself is no
- * reason to give up the work of hours: it is asked again, for about two minutes. */
+ * reason to give up the work of hours: it is asked again, for a minute or more. */
 static int ask(struct task *task, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct pinfold_error one = PINFOLD_ERROR_INIT;

@@ -59,7 +59,7 @@ static json_t *control(const char *method, const char *what, const char *body)
                                        .response_max = 10000000 };
     json_t *answer;
 
-    snprintf(url, sizeof(url), "%s/%s", getenv("PINFOLD_FAKE_DAYTONA"), what);
+    snprintf(url, sizeof(url), "%s/%s", getenv("PINFOLD_DAYTONA_CONTROL"), what);
     OK(pf_http_new(&http, &f.err));
     OK(pf_http_perform(http, &request, &response, NULL, &f.err));
     if (response.status != 200)
