@@ -45,8 +45,8 @@ static const char wrapper[] =
         "(c \"$@\") >\"$d/o\" 2>\"$d/e\"; r=$?\n"
         "o=$(wc -c <\"$d/o\"); e=$(wc -c <\"$d/e\")\n"
         "echo \"pf-$m-b\"; echo \"pf-$m-b\" >&2\n"
-        "[ \"$o\" -gt \"$n\" ] || base64 <\"$d/o\"\n"
-        "[ \"$e\" -gt \"$n\" ] || base64 <\"$d/e\" >&2\n"
+        "[ \"$o\" -gt \"$n\" ] || head -c \"$o\" \"$d/o\" | base64\n"
+        "[ \"$e\" -gt \"$n\" ] || head -c \"$e\" \"$d/e\" | base64 >&2\n"
         "[ \"$o\" -gt \"$n\" ] || [ \"$e\" -gt \"$n\" ] || rm -rf \"$d\"\n"
         "echo \"pf-$m-r:$((r)):$((o)):$((e))\"\n"
         "else\n"
@@ -267,6 +267,9 @@ static int give_stream(struct command *command, struct pf_capture *capture, int 
     uint64_t limit = wants_all(request) ? FETCH_MAX : request->output_limit + 4;
     int fd = -1, r = 0;
 
+    /* What a process in the background goes on writing is not the command's any more. */
+    if (!fetch && (uint64_t)command->sizes[number] < limit)
+        limit = (uint64_t)command->sizes[number];
     if (fetch || command->sizes[number] > (int64_t)PF_DT_INLINE)
         r = fetch_stream(command, number, limit, &fd, err);
     return r < 0 ? r : pf_remote_give(capture, number, &command->texts[number], fd, err);
