@@ -82,6 +82,11 @@ bool spec_lacks(const char *capability)
     return reason_against(capability);
 }
 
+int spec_rounds(int usual)
+{
+    return spec_lacks("host directory") ? usual / 10 + 2 : usual;
+}
+
 /* Whether a test is run; if it is not, that is said. */
 static bool applies(const char *test)
 {

@@ -63,6 +63,8 @@ int spec_run_group(const char *name, const struct CMUnitTest *tests, size_t coun
 #define spec_run_tests(name, tests) spec_run_group(name, tests, sizeof(tests) / sizeof((tests)[0]))
 /* Whether the backend is said not to have something: capabilities.c has the list. */
 bool spec_lacks(const char *capability);
+/* How often to try what may go wrong only sometimes: fewer times where each takes a request. */
+int spec_rounds(int usual);
 /* type_name of the backends that spec_local() makes. */
 const char *spec_backend_type(void);
 
@@ -80,6 +82,7 @@ void spec_check_refused(struct spec *s, enum pinfold_code code, int r, const cha
  * overlay seeding) instead of the local one; and the name that commands know a path under "ws" by,
  * valid until the next call. */
 bool spec_is_isolated(void);
+bool spec_is_overlay(void);
 const char *spec_inside(struct spec *s, const char *path);
 /* The same with every link resolved. */
 const char *spec_real(struct spec *s, const char *path);
