@@ -28,7 +28,8 @@ static void box_free(void *state)
     pf_http_free(box->http);
     pf_daytona_config_done(&box->config);
     pinfold_cancel_free(box->stop);
-    pthread_cond_destroy(&box->changed);
+    if (!box->kept) /* in a fork: the keeper, which is not there, still waits for it */
+        pthread_cond_destroy(&box->changed);
     pthread_mutex_destroy(&box->lock);
     pthread_mutex_destroy(&box->waking);
     pf_strv_free(box->env);

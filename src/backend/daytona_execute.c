@@ -5,7 +5,6 @@
  * go to files, and puts into the log what is in these, in base64, or only their sizes when it is
  * much. A process that stays in the background then holds nothing open, and the command ends.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "proc/command.h"
 #include "tree/data.h"
 #include "tree/place.h"
 
@@ -32,18 +32,21 @@ static const char wrapper[] =
         "x() { echo \"pf-$m-x\"; echo \"pf-$m-x\" >&2; }\n"
         "f() { echo \"pf-$m-f:$1\"; x; exit 1; }\n"
         "cd \"$R\" 2>/dev/null || f 'No such file or directory'\n"
+        "i() { case \"$1/\" in \"$R\"/*) ;; *) f 'Invalid cross-device link';; esac; }\n"
+        "cd \"$C\" 2>/dev/null || { i \"$(readlink -m -- \"$C\")\"\n"
         "[ -e \"$C\" ] || f 'No such file or directory'\n"
-        "[ -d \"$C\" ] || f 'Not a directory'\n"
-        "cd \"$C\" 2>/dev/null || f 'Permission denied'\n"
-        "case \"$(pwd -P)/\" in \"$R\"/*) ;; *) f 'Invalid cross-device link';; esac\n"
-        "c() { exec env -u OLDPWD \"$@\"; }\n"
+        "[ -d \"$C\" ] || f 'Not a directory'; f 'Permission denied'; }\n"
+        "i \"$(pwd -P)\"\n"
+        /* The service's shell has signals ignored, which no shell can undo. */
+        "s=; env --default-signal true 2>/dev/null && s=--default-signal\n"
+        "c() { exec env $s -u OLDPWD \"$@\"; }\n"
         "if mkdir -m 700 \"$d\" 2>/dev/null && : 2>/dev/null >\"$d/o\" && : >\"$d/e\" && "
         ": | base64 >/dev/null 2>&1; then\n"
         "(c \"$@\") >\"$d/o\" 2>\"$d/e\"; r=$?\n"
         "o=$(wc -c <\"$d/o\"); e=$(wc -c <\"$d/e\")\n"
         "echo \"pf-$m-b\"; echo \"pf-$m-b\" >&2\n"
-        "[ \"$o\" -gt \"$n\" ] || base64 <\"$d/o\"\n"
-        "[ \"$e\" -gt \"$n\" ] || base64 <\"$d/e\" >&2\n"
+        "[ \"$o\" -gt \"$n\" ] || head -c \"$o\" \"$d/o\" | base64\n"
+        "[ \"$e\" -gt \"$n\" ] || head -c \"$e\" \"$d/e\" | base64 >&2\n"
         "[ \"$o\" -gt \"$n\" ] || [ \"$e\" -gt \"$n\" ] || rm -rf \"$d\"\n"
         "echo \"pf-$m-r:$((r)):$((o)):$((e))\"\n"
         "else\n"
@@ -87,31 +90,35 @@ static int add_words(struct pf_buf *text, const char *const *words)
 }
 
 /* A command that is too long for a word becomes a file. */
-static int add_command(struct command *command, const struct pinfold_execute_options *options,
-                       size_t len, struct pf_buf *text, struct pinfold_error *err)
+static int add_command(struct command *command, struct pf_buf *text, struct pinfold_error *err)
 {
+    const struct pf_run_request *request = &command->request;
     _cleanup_free_ char *line = NULL;
+    size_t len = request->command_len;
     int r;
 
-    if (!options->command)
-        return add_words(text, options->argv) < 0 ? pf_fail_nomem(err) : 0;
+    if (request->argv)
+        return add_words(text, request->argv) < 0 ? pf_fail_nomem(err) : 0;
     if (len > WORD_MAX) {
         pf_dt_scratch(command->box, command->file);
-        r = pf_dt_put_bytes(command->box, command->file, options->command, len,
-                            command->request.cancel, err);
+        r = pf_dt_put_bytes(command->box, command->file, request->command, len, request->cancel,
+                            err);
         if (r < 0)
             return r;
-        return pf_buf_printf(text, " /bin/sh %s", command->file) < 0 ? pf_fail_nomem(err) : 0;
+        r = pf_buf_printf(text, " /bin/sh -c '. %s' sh", command->file);
+        return r < 0 ? pf_fail_nomem(err) : 0;
     }
-    line = strndup(options->command, len);
+    line = strndup(request->command, len);
     r = line ? pf_buf_append_text(text, " /bin/sh -c") : -PINFOLD_ENOMEM;
     if (r == 0)
         r = add_word(text, line);
+    if (r == 0)
+        r = pf_buf_append_text(text, " sh"); /* its $0, as everywhere else */
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
 
-static int write_script(struct command *command, const struct pinfold_execute_options *options,
-                        size_t len, struct pf_buf *text, struct pinfold_error *err)
+static int write_script(struct command *command, const char *const *env, struct pf_buf *text,
+                        struct pinfold_error *err)
 {
     int r = pf_buf_printf(text, "set -- %s '%s' ./", command->dir, command->box->root);
 
@@ -120,10 +127,10 @@ static int write_script(struct command *command, const struct pinfold_execute_op
     if (r == 0)
         r = pf_buf_printf(text, " %s %zu", command->mark, PF_DT_INLINE);
     if (r == 0)
-        r = add_words(text, options->env);
+        r = add_words(text, env);
     if (r < 0)
         return pf_fail_nomem(err);
-    r = add_command(command, options, len, text, err);
+    r = add_command(command, text, err);
     if (r == 0 && pf_buf_printf(text, "\n%s", wrapper) < 0)
         r = pf_fail_nomem(err);
     return r;
@@ -260,6 +267,9 @@ static int give_stream(struct command *command, struct pf_capture *capture, int 
     uint64_t limit = wants_all(request) ? FETCH_MAX : request->output_limit + 4;
     int fd = -1, r = 0;
 
+    /* What a process in the background goes on writing is not the command's any more. */
+    if (!fetch && (uint64_t)command->sizes[number] < limit)
+        limit = (uint64_t)command->sizes[number];
     if (fetch || command->sizes[number] > (int64_t)PF_DT_INLINE)
         r = fetch_stream(command, number, limit, &fd, err);
     return r < 0 ? r : pf_remote_give(capture, number, &command->texts[number], fd, err);
@@ -316,6 +326,8 @@ static int timed_out(struct command *command, const struct pf_dt_run *run, doubl
     snprintf(notes, sizeof(notes), "[timed out after %g s]\n%s", seconds,
              run->kill_failed ? "[the service could not be reached to kill it]\n" : "");
     ret->timed_out = true;
+    ret->limit = PINFOLD_LIMIT_TIME;
+    ret->limits_hit = 1U << PINFOLD_LIMIT_TIME;
     return compose(command, true, notes, ret, err);
 }
 
@@ -328,15 +340,27 @@ static int killed(struct command *command, struct pinfold_execute_result *ret,
     return compose(command, true, "[killed: the sandbox was stopped]\n", ret, err);
 }
 
+/* The session is deleted; what the command had written is still there. */
+static int cancelled(struct command *command, struct pinfold_execute_result *ret,
+                     struct pinfold_error *err)
+{
+    struct pinfold_cancel *cancel = command->request.cancel;
+
+    command->status = KILLED_STATUS;
+    command->request.cancel = NULL;
+    compose(command, true, "[killed: the call was cancelled]\n", ret, NULL);
+    return pf_cancel_check(cancel, err);
+}
+
 static int run_command(struct command *command, const struct pinfold_execute_options *options,
-                       size_t len, struct pinfold_execute_result *ret, struct pinfold_error *err)
+                       struct pinfold_execute_result *ret, struct pinfold_error *err)
 {
     struct pf_dt_box *box = command->box;
     PF_CLEANUP(pf_buf_done) struct pf_buf text = PF_BUF_INIT(SCRIPT_MAX);
     double seconds = options->timeout_seconds > 0 ? options->timeout_seconds : box->timeout_seconds;
     char end[64];
     struct pf_dt_run run = { .stop = box->stop, .end = end };
-    int r = write_script(command, options, len, &text, err);
+    int r = write_script(command, options->env, &text, err);
 
     if (r < 0)
         return r;
@@ -347,9 +371,10 @@ static int run_command(struct command *command, const struct pinfold_execute_opt
     r = pf_dt_run(box, &run, command->request.cancel, err);
     if (r < 0) {
         command->kept = true; /* it may be */
-        return r == -PINFOLD_ECANCELLED && !pinfold_cancel_fired(command->request.cancel)
-                       ? killed(command, ret, err)
-                       : r;
+        if (r != -PINFOLD_ECANCELLED)
+            return r;
+        return pinfold_cancel_fired(command->request.cancel) ? cancelled(command, ret, err)
+                                                             : killed(command, ret, err);
     }
     r = run.timed_out ? timed_out(command, &run, seconds, ret, err)
                       : finished(command, &run, ret, err);
@@ -389,6 +414,8 @@ int pf_dt_execute(void *state, const struct pinfold_execute_options *options,
         .cwd = options->cwd ? options->cwd : ".",
         .texts = { PF_BUF_INIT(PF_BUF_UNLIMITED), PF_BUF_INIT(PF_BUF_UNLIMITED) },
         .request = {
+            .command = options->command,
+            .argv = options->argv,
             .output_limit = options->max_output_bytes ? options->max_output_bytes
                                                       : box->max_output_bytes,
             .keep_tail = options->keep_tail,
@@ -399,9 +426,9 @@ int pf_dt_execute(void *state, const struct pinfold_execute_options *options,
             .cancel = cancel,
         },
     };
+    const char *nothing;
     int64_t start = pf_clock_now();
-    size_t len;
-    int r = pf_remote_check(options, &len, err);
+    int r = pf_remote_check(options, (const char *const *)box->env, err);
 
     if (r == 0)
         r = pf_dt_fail_start(box, err);
@@ -409,9 +436,15 @@ int pf_dt_execute(void *state, const struct pinfold_execute_options *options,
         r = refuse_stopped(box, err);
     if (r < 0)
         return r;
+    command.request.command_len = options->command && !options->command_len
+                                          ? strlen(options->command)
+                                          : options->command_len;
+    nothing = pf_command_nothing(&command.request);
+    if (nothing)
+        return pf_command_answer_nothing(nothing, ret_result, err); /* costs no call */
     pf_random_hex(command.mark, MARK_DIGITS);
     pf_dt_scratch(box, command.dir);
-    r = run_command(&command, options, len, ret_result, err);
+    r = run_command(&command, options, ret_result, err);
     command_done(&command);
     ret_result->duration_ns = pf_clock_now() - start;
     return r;

@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "tree/file.h"
 #include "tree/place.h"
 
 #define LISTING_MAX ((size_t)256 << 20)
@@ -78,8 +79,10 @@ int pf_dt_read_file(void *state, const char *path, struct pinfold_bytes *ret_con
 
     if (r < 0)
         return r;
-    if (verdict.sys_errno || verdict.size > PINFOLD_READ_MAX_BYTES)
-        return pf_fail_at(err, verdict.sys_errno ? verdict.sys_errno : EFBIG, "read", path);
+    if (verdict.sys_errno)
+        return pf_fail_at(err, verdict.sys_errno, "read", path);
+    if (verdict.size > PINFOLD_READ_MAX_BYTES)
+        return pf_file_too_large(path, PINFOLD_READ_MAX_BYTES, err);
     whole = whole_path(box, path);
     if (!whole)
         return pf_fail_nomem(err);

@@ -27,7 +27,7 @@
 #define SCRIPT_SECONDS 90
 #define END_NS (30 * PF_NS_PER_SEC) /* to end a session, whoever is in a hurry */
 #define FIRST_POLL_NS (20 * PF_NS_PER_MS)
-enum { BAD_POLLS = 8, LOG_TRIES = 10, STATUS_FAILED = 9 };
+enum { BAD_POLLS = 8, LOG_TRIES = 10, STATUS_FAILED = 9, STATUS_NO_ROOT = 10 };
 
 int pf_dt_quote(struct pf_buf *to, const char *text)
 {
@@ -118,7 +118,7 @@ static int write_command(struct pf_dt_box *box, const char *text, size_t len,
 
 /* w fails for a path that leaves the root; m makes the directory of a path. */
 static const char prelude[] =
-        "export LC_ALL=C; f() { echo \"pinfold: $1\"; exit 9; }; cd \"$R\" || exit 9; "
+        "export LC_ALL=C; f() { echo \"pinfold: $1\"; exit 9; }; cd \"$R\" 2>/dev/null || exit 10; "
         "w() { case \"$(readlink -m -- \"$1\")/\" in \"$R\"/*) ;; "
         "*) f 'Invalid cross-device link';; esac; }; "
         "m() { w \"${1%/*}\"; if [ -e \"${1%/*}\" ] && [ ! -d \"${1%/*}\" ]; then "
@@ -182,6 +182,9 @@ int pf_dt_script(struct pf_dt_box *box, const char *script, const char *const *w
     }
     if (status == 0)
         return 0;
+    if (status == STATUS_NO_ROOT)
+        return pf_fail_os(err, ENOENT, "%s \"%s\": workspace root is gone: workspace %s", operation,
+                          PF_QUOTE(path), PF_QUOTE(box->root));
     if (status == STATUS_FAILED)
         return pf_fail_at(err, pf_ac_errno_of(text->data), operation, path);
     return pf_fail(err, PINFOLD_EBACKEND,

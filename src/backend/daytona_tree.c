@@ -90,7 +90,7 @@ static int inflate_some(void *ctx, const void *data, size_t len, struct pinfold_
         job->total += BLOCK - job->z.avail_out;
         if (job->total > job->limit)
             return pf_fail_os(err, EFBIG, "unpack what was fetched");
-        r = pf_write_all(job->fd, job->out, BLOCK - job->z.avail_out);
+        r = pf_ac_keep(job->fd, job->out, BLOCK - job->z.avail_out);
     }
     return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : 0;
 }
@@ -112,6 +112,8 @@ static int download(struct pf_dt_box *box, const char *path, uint64_t limit, int
     inflateEnd(&job->z);
     if (r == 0 && !job->over)
         r = pf_fail(&own, PINFOLD_EBACKEND, "what was fetched is not whole");
+    if (r == 0 && ftruncate(fd, (off_t)job->total) < 0) /* the last bytes may be a hole */
+        r = pf_fail_os(&own, errno, "keep what was fetched");
     if (r < 0 && err)
         *err = own;
     return r;

@@ -12,20 +12,35 @@
 #include "proc/env.h"
 #include "tree/data.h"
 
-int pf_remote_check(const struct pinfold_execute_options *options, size_t *ret_len,
+#define WORD_LIMIT ((size_t)128 * 1024)  /* the kernel's, of any word, its NUL included */
+#define WORDS_LIMIT ((size_t)1536 << 10) /* and of all together, with room for those there */
+
+static int check_words(const char *what, const char *const *words, size_t *total,
+                       struct pinfold_error *err)
+{
+    for (size_t i = 0; words && words[i]; i++) {
+        size_t len = strlen(words[i]) + 1;
+        *total += len + sizeof(char *);
+        if (len > WORD_LIMIT || *total > WORDS_LIMIT)
+            return pf_fail_os(err, E2BIG, "%s \"%.40s\"", what, PF_QUOTE(words[i]));
+    }
+    return 0;
+}
+
+int pf_remote_check(const struct pinfold_execute_options *options, const char *const *env,
                     struct pinfold_error *err)
 {
-    *ret_len = options->command_len;
-    if (options->command && options->command_len == 0)
-        *ret_len = strlen(options->command);
+    size_t total = 0;
+    int r = pf_env_check(options->env, err);
+
     if (isnan(options->timeout_seconds) || options->timeout_seconds < 0)
         return pf_fail(err, PINFOLD_EVALUE, "timeout must be more than 0 seconds, not %g",
                        options->timeout_seconds);
-    if (!options->command && (!options->argv || !options->argv[0]))
-        return pf_fail(err, PINFOLD_EVALUE, "no command");
-    if (options->command && memchr(options->command, '\0', *ret_len))
-        return pf_fail(err, PINFOLD_EVALUE, "the command holds a NUL byte");
-    return pf_env_check(options->env, err);
+    if (r == 0)
+        r = check_words("pass the variable", env, &total, err);
+    if (r == 0)
+        r = check_words("pass the variable", options->env, &total, err);
+    return r < 0 ? r : check_words("pass the argument", options->argv, &total, err);
 }
 
 int pf_remote_unnamed(struct pinfold_error *err)

@@ -6,8 +6,9 @@
 
 #include "proc/capture.h"
 
-/* Check the options of a command. ret_len receives the length of options->command, 0 for none. */
-int pf_remote_check(const struct pinfold_execute_options *options, size_t *ret_len,
+/* Check the options of a command that is to run with these variables, and its own: what the kernel
+ * there would refuse in words that say nothing of what is too large is E2BIG here. */
+int pf_remote_check(const struct pinfold_execute_options *options, const char *const *env,
                     struct pinfold_error *err);
 
 /* A file without a name, in $TMPDIR or /tmp, for data on its way. Returns a descriptor or a

@@ -41,7 +41,22 @@ int pf_remote_sync(const struct pf_remote *remote, const struct pinfold_sync_req
                    struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                    struct pinfold_error *err);
 
-/* The temporary directory. */
+/* What is to come: names behind each other, each with a NUL, and how large it may be. */
+struct pf_remote_wanted {
+    struct pf_buf names;
+    uint64_t bytes;
+    struct pf_buf large; /* names of what is too large, likewise */
+};
+void pf_remote_wanted_done(struct pf_remote_wanted *wanted);
+/* Fetch that into a stage; what is not there, or cannot be read, does not come. follow: give what
+ * links inside the root lead to in their place; names may be there twice. */
+int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wanted *wanted,
+                    bool follow, int stage_fd, struct pinfold_cancel *cancel,
+                    struct pinfold_error *err);
+
+/* ---- the stage ---- */
+
+/* A temporary directory of this machine's, through which files pass. */
 struct pf_stage {
     struct pinfold_temp_workspace *temp;
     int fd;
@@ -52,5 +67,6 @@ struct pf_stage {
     }
 int pf_stage_open(struct pf_stage *stage, struct pinfold_error *err);
 void pf_stage_done(struct pf_stage *stage);
+bool pf_remote_is_in(int stage_fd, const char *path);
 
 #endif

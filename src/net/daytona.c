@@ -80,7 +80,7 @@ int pf_daytona_start(struct pf_daytona *client, const char *id, const struct pf_
 int pf_daytona_stop(struct pf_daytona *client, const char *id, const struct pf_daytona_call *call,
                     struct pinfold_error *err)
 {
-    return act(client, "stop sandbox", id, "/stop", call, err);
+    return act(client, "stop sandbox", id, "/stop?force=false", call, err);
 }
 
 int pf_daytona_touch(struct pf_daytona *client, const char *id, const struct pf_daytona_call *call,

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,10 +25,12 @@
 
 struct run {
     const struct pf_run_request *request;
+    struct pf_launcher *launcher;
     struct pf_live *live;
     struct pf_capture capture;
     struct pf_super_message exit; /* event is 0 until it came */
     struct pf_super_message failure;
+    bool lost;     /* the supervisor was killed from inside */
     bool gone;     /* no process is left */
     bool hung_up;  /* nor a supervisor */
     bool killing;  /* because of error */
@@ -37,25 +40,6 @@ struct run {
     int64_t nudge_at; /* when the supervisor should have ended the command */
     int64_t slow_at;  /* when the caller is told that the command takes long */
 };
-
-static int answer_nothing_to_run(const char *reason, struct pinfold_execute_result *ret,
-                                 struct pinfold_error *err)
-{
-    struct pinfold_execute_result result = { .exit_code = 1 };
-    int len = asprintf(&result.output, "[stderr] pinfold: %s: nothing was run\n", reason);
-
-    if (len < 0)
-        return pf_fail_nomem(err);
-    result.output_len = (size_t)len;
-    result.stderr_text = strdup(result.output + strlen("[stderr] "));
-    if (!result.stderr_text) {
-        free(result.output);
-        return pf_fail_nomem(err);
-    }
-    result.stderr_len = strlen(result.stderr_text);
-    *ret = result;
-    return 0;
-}
 
 static int start(struct pf_launcher *launcher, struct run *run, const struct pf_command *command,
                  struct pinfold_error *err)
@@ -105,6 +89,19 @@ static void give_up(struct run *run, int result)
     run->nudge_at = pf_clock_now();
 }
 
+/* The supervisor hung up. When it was killed by what it watched the command has an end all the
+ * same: init kills what is left of it. */
+static void hung_up(struct run *run)
+{
+    run->hung_up = true;
+    if (run->exit.event != 0 || run->failure.event != 0 || !pf_launcher_lives_on(run->launcher))
+        return;
+    run->lost = run->gone = true;
+    run->exit = (struct pf_super_message){ .event = PF_EVENT_EXITED, .status = SIGKILL };
+    run->idle_at = pf_clock_deadline(IDLE_NS);
+    run->drain_end = pf_clock_deadline(DRAIN_NS);
+}
+
 static void hear(struct run *run)
 {
     struct pf_super_message message;
@@ -115,7 +112,7 @@ static void hear(struct run *run)
     if (len < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
         return;
     if (len != (ssize_t)sizeof(message)) {
-        run->hung_up = true;
+        hung_up(run);
         return;
     }
     switch ((enum pf_super_event)message.event) {
@@ -138,7 +135,8 @@ static void hear(struct run *run)
     case PF_EVENT_STARTED:
         run->live->supervisor = message.status;
         return;
-    case PF_EVENT_TERMINAL: /* not of this command */
+    case PF_EVENT_TERMINAL:
+    case PF_EVENT_RUNNING: /* not of this command */
         return;
     }
     run->left = message.left;
@@ -281,7 +279,10 @@ static const char *write_notes(const struct run *run, char *notes, size_t size)
     int used = 0;
 
     notes[0] = '\0';
-    if (run->exit.cause == PF_CAUSE_DEADLINE)
+    if (run->lost)
+        snprintf(notes, size,
+                 "[killed: something in the sandbox killed the command's supervisor]\n");
+    else if (run->exit.cause == PF_CAUSE_DEADLINE)
         used = snprintf(notes, size, "[timed out after %g s]\n",
                         (double)run->request->timeout_ns / (double)PF_NS_PER_SEC);
     else if (run->exit.cause == PF_CAUSE_KILLED && !was_killed_by_caller(run))
@@ -317,6 +318,7 @@ static int finish(struct run *run, int64_t began, struct pinfold_execute_result 
     }
     result.exit_code = pf_command_exit_code(&run->exit);
     result.timed_out = run->exit.cause == PF_CAUSE_DEADLINE;
+    result.supervisor_lost = run->lost;
     result.holders[PINFOLD_LIMIT_TIME] = PINFOLD_HOLDER_OWNER;
     if (result.timed_out) {
         result.limit = PINFOLD_LIMIT_TIME;
@@ -345,12 +347,13 @@ int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
     if (r < 0)
         return r;
     if (nothing)
-        return answer_nothing_to_run(nothing, ret, err);
+        return pf_command_answer_nothing(nothing, ret, err);
     r = pf_command_prepare(request, &command, err);
     if (r < 0)
         return r;
     memset(&run, 0, sizeof(run));
     run.request = request;
+    run.launcher = launcher;
     run.slow_at = request->on_slow ? pf_clock_deadline(request->slow_ns) : PF_NEVER;
     pf_capture_init(&run.capture, request);
     r = start(launcher, &run, &command, err);

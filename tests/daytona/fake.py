@@ -70,12 +70,10 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections import Counter
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
-from service import check, faults
-from service.errors import api_reply, go_json
+from service import check, control, faults
+from service.errors import go_json
 from service.front import Front
 from service.plane import Plane
 from service.playback import Playback
@@ -143,7 +141,7 @@ class Fake:
             try:
                 while request := connection.receive():
                     if request.target.startswith("/_fake/"):
-                        reply = self.control(request)
+                        reply = control.answer(self, request)
                     else:
                         reply = self.answer(request, connection)
                     if reply is None or not connection.send(request, reply):
@@ -203,10 +201,10 @@ class Fake:
             if fault["kind"] == "http":
                 return faults.http_reply(fault, found.path, request.method, found.toolbox)
             raise Cut
-        reply = self.front.answer(request, found, self.base, fault)
+        reply = self.front.answer(request, found, self.base, fault, bool(record["complaints"]))
         sandbox = self.plane.sandboxes.get(record["sandbox"])
-        while sandbox and sandbox.outside:
-            record["complaints"].append(f"{sandbox.outside.pop()} is outside of the sandbox")
+        while sandbox and sandbox.complaints:
+            record["complaints"].append(sandbox.complaints.pop())
         return self.spoil(fault, reply, request, found)
 
     def spoil(self, fault: dict | None, reply: Reply, request: Request,
@@ -223,73 +221,6 @@ class Fake:
                 faults.without(value, member, fault)
             reply.body = go_json(value)
         return reply
-
-    def control(self, request: Request) -> Reply:
-        try:
-            split = urlsplit(request.target)
-            asked = request.json() if request.body.length != 0 else None
-            words = (request.method, split.path.removeprefix("/_fake/"))
-            value = self.command(words, asked, parse_qs(split.query))
-        except (ValueError, TypeError, AttributeError, KeyError, OSError) as why:
-            return api_reply({"message": repr(why)}, 400)
-        if isinstance(value, bytes):
-            return Reply(200, [("content-type", "application/jsonl")], value)
-        return api_reply(value)
-
-    def command(self, words: tuple[str, str], asked: object, query: dict) -> object:
-        method, what = words
-        if what in ("requests", "counts", "sandboxes") and method == "GET":
-            return self.told(what, int(query.get("since", ["0"])[0]))
-        if what == "complaints":
-            if method == "DELETE":
-                self.complaints.clear()
-            return list(self.complaints)
-        if what == "faults":
-            if method == "POST":
-                self.faults.add(asked if isinstance(asked, list) else [asked])
-            elif method == "DELETE":
-                self.faults.clear()
-            return self.faults.waiting
-        if what == "playback":
-            return self.play(method, asked)
-        if what == "config":
-            return self.configure(asked or {})
-        if what == "reset" and method == "POST":
-            return self.reset()
-        if method == "POST" and what in ("state", "die", "lose_sessions"):
-            return self.disturb(what, asked or {})
-        raise ValueError(f"no such control: {method} /_fake/{what}")
-
-    def told(self, what: str, since: int) -> object:
-        with self.lock:
-            records = self.records[since:]
-        if what == "requests":
-            return "".join(json.dumps(one) + "\n" for one in records).encode()
-        if what == "counts":
-            return Counter(one["operation"] for one in records if one["operation"])
-        return [{"id": one.id, "name": one.name, "state": one.state, "directory": str(one.place),
-                 "sessions": list(one.sessions), "labels": one.labels}
-                for one in self.plane.all()]
-
-    def disturb(self, what: str, asked: dict) -> dict:
-        some = [one for one in self.plane.all() if asked.get("sandbox", one.id) == one.id]
-        for one in some:
-            if what == "state":
-                one.set_state(asked["state"], reason=asked.get("reason"))
-            elif what == "die":
-                one.die()
-            else:
-                one.lose_sessions()
-        return {"sandboxes": len(some)}
-
-    def play(self, method: str, asked: object) -> list[str]:
-        if method == "POST":
-            rewrite = asked.get("rewrite")
-            self.playback.load(asked["files"], asked.get("exact", False),
-                               tuple(rewrite) if rewrite else None)
-        elif method == "DELETE":
-            self.playback.clear()
-        return [one.name for one in self.playback.waiting]
 
     def configure(self, wanted: dict) -> dict:
         unknown = set(wanted) - set(CONFIG)

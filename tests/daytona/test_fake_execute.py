@@ -2,6 +2,7 @@
 """process/execute: a fresh shell for each command, which it reads from its standard input."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -110,3 +111,14 @@ def test_very_old_daemons_say_code_and_time_out_late(sandbox: Fake) -> None:
     began = time.monotonic()
     late = sandbox.tool("POST", "process/execute", {"command": "sleep 2", "timeout": 1})
     assert late.status == 408 and time.monotonic() - began >= 2
+
+
+def test_many_commands_leave_no_descriptors_open(sandbox: Fake) -> None:
+    opened = Path(f"/proc/{sandbox.process.pid}/fd")
+    before = len(list(opened.iterdir()))
+    for _ in range(30):
+        sandbox.execute("true")
+        session = sandbox.session()
+        sandbox.wait(session, sandbox.run(session, "true"))
+        sandbox.tool("DELETE", f"process/session/{session}")
+    wait_until(lambda: len(list(opened.iterdir())) <= before + 2)

@@ -83,6 +83,9 @@ def test_what_is_no_form_or_breaks_off(sandbox: Fake) -> None:
         "multipart: a line of the content begins like a boundary"]
     other = body.replace(b"files[", b"other[")
     assert sandbox.send("POST", target, other, headers).json == {"files": None}
+    assert sorted(sandbox.complaints()) == [
+        f"files.bulk-upload has no part other[{at}].{what}" for at in range(2)
+        for what in ("file", "path")]
 
 
 def test_uploads_may_be_chunked_and_large(sandbox: Fake) -> None:
@@ -198,7 +201,8 @@ def test_folders_moves_permissions_and_removal(sandbox: Fake) -> None:
 
 
 def test_single_uploads(sandbox: Fake) -> None:
-    body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nabc\r\n--b--\r\n'
+    body = (b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
+            b'abc\r\n--b--\r\n')
     headers = {**sandbox.headers, "Content-Type": "multipart/form-data; boundary=b"}
 
     def upload(how: str, path: str) -> int:

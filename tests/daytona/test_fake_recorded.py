@@ -5,7 +5,6 @@ import base64
 import json
 import os
 import re
-from pathlib import Path
 
 import pytest
 
@@ -52,7 +51,7 @@ def one_home(data: bytes, home: bytes) -> bytes:
 
 
 class Replay:
-    """One run of a client, said again to the fake; what it answers is written as it was recorded."""
+    """One run of a client, said again to the fake, and what it answers in the recorded names."""
 
     def __init__(self, fake: Fake) -> None:
         self.fake = fake
@@ -243,8 +242,8 @@ def probes(name: str) -> str:
 
 
 def test_execute_answers_the_probes_as_recorded(sandbox: Fake) -> None:
-    found = re.findall(r"^--- execute: (.*)\n(.*) \[http (\d+) t=", probes("edge-1-exec-session.txt"),
-                       re.M)
+    found = re.findall(r"^--- execute: (.*)\n(.*) \[http (\d+) t=",
+                       probes("edge-1-exec-session.txt"), re.M)
     assert len(found) > 15
     replay = Replay(sandbox)
     replay.sandbox, replay.home = sandbox.sandbox, str(sandbox.home).encode()

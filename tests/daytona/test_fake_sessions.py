@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions, with every trap that the service has in them."""
 
+import socket
 import time
 from pathlib import Path
 from shlex import quote
@@ -207,6 +208,35 @@ def test_the_form_of_logs_depends_on_the_client(sandbox: Fake) -> None:
                                                "X-Daytona-Split-Output": "true"})
     assert split.body == marked
     assert len(sandbox.complaints()) == 5
+
+
+def test_a_web_socket_follows_the_log(sandbox: Fake) -> None:
+    session = sandbox.session()
+    command = sandbox.run(session, "echo s1; echo t1 >&2; read x; seq 1000")
+    pipe = f"process/session/{session}/command/{command}"
+    head = {**sandbox.headers, "Host": "x", "Connection": "Upgrade", "Upgrade": "websocket",
+            "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+    wait_until(lambda: sandbox.tool("POST", pipe + "/input", {"data": ""}).status != 500)
+    with socket.create_connection(sandbox.address, timeout=60) as peer:
+        peer.sendall(f"GET /toolbox/{sandbox.sandbox}/{pipe}/logs?follow=true HTTP/1.1\r\n{lines}"
+                     "\r\n".encode())
+        got = b"".join(iter(lambda: peer.recv(65536), b""))
+    answer, got = got.split(b"\r\n\r\n", 1)
+    # The key and its answer are the example of RFC 6455.
+    assert answer.startswith(b"HTTP/1.1 101 ") and b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" in answer
+    log, ended = b"", False
+    while got:
+        kind, size = got[0], got[1]
+        got = got[2:]
+        if size == 126:
+            size, got = int.from_bytes(got[:2], "big"), got[2:]
+        data, got = got[:size], got[size:]
+        assert size <= 1024 and not ended
+        ended = kind == 0x88 and data == b"\x03\xe8"
+        log += data if kind == 0x82 else b""
+    assert ended and log.count(b"\n") == 1002
+    assert log.decode() == sandbox.logs(session, command)["output"]
 
 
 def test_long_lines_and_much_output_come_whole(sandbox: Fake) -> None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a command beside a fake service of its own: with_fake.py COMMAND [ARGUMENT..]
 
-The command gets DAYTONA_API_URL, DAYTONA_API_KEY, DAYTONA_TARGET and PINFOLD_FAKE_DAYTONA, where
+The command gets DAYTONA_API_URL, DAYTONA_API_KEY, DAYTONA_TARGET and PINFOLD_DAYTONA_CONTROL, where
 the fake is controlled; settings for the fake are in PINFOLD_FAKE_DAYTONA_CONFIG and _FAULTS. The
 exit status is the command's, or 1 when that is 0 and the fake complains of a request.
 """
@@ -24,7 +24,7 @@ def main() -> int:
         environ = os.environ | {
             "DAYTONA_API_URL": told["api"], "DAYTONA_API_KEY": told["key"], "DAYTONA_TARGET": "us",
             "DAYTONA_USE_DEPRECATED_POLLING": "true",
-            "PINFOLD_FAKE_DAYTONA": told["endpoint"] + "/_fake", "no_proxy": "127.0.0.1"}
+            "PINFOLD_DAYTONA_CONTROL": told["endpoint"] + "/_fake", "no_proxy": "127.0.0.1"}
         for name in OTHERS:
             environ.pop(name, None)
         code = subprocess.run(sys.argv[1:], env=environ, check=False).returncode

@@ -148,7 +148,7 @@ void spec_check_refused(struct spec *s, enum pinfold_code code, int r, const cha
     }
 }
 
-static bool is_overlay(void)
+bool spec_is_overlay(void)
 {
     const char *name = getenv("PINFOLD_SPEC_BACKEND");
 
@@ -181,16 +181,24 @@ static bool is_agentcore(void)
 {
     const char *name = getenv("PINFOLD_SPEC_BACKEND");
 
-    return name && strcmp(name, "agentcore") == 0;
+    return name && strncmp(name, "agentcore", strlen("agentcore")) == 0;
 }
 
-/* The fake service has its sessions on this machine, where commands say they are. */
+static bool is_daytona(void)
+{
+    const char *name = getenv("PINFOLD_SPEC_BACKEND");
+
+    return name && strcmp(name, "daytona") == 0;
+}
+
+/* The fake services have their sessions on this machine, where commands say they are. */
 static bool put_session(struct spec *s, const char *path, char *slot, size_t size)
 {
     const struct pinfold_backend_ops *ops = s->backend ? pinfold_backend_get_ops(s->backend) : NULL;
     const char *below = path + strlen("ws"), *root;
 
-    if (!is_agentcore() || !ops || strncmp(path, "ws", 2) != 0 || (*below && *below != '/'))
+    if ((!is_agentcore() && !is_daytona()) || !ops || strncmp(path, "ws", 2) != 0 ||
+        (*below && *below != '/'))
         return false;
     root = ops->workspace_root(pinfold_backend_get_state(s->backend));
     if (root)
@@ -342,7 +350,7 @@ static void make_isolated(struct spec *s, const struct pinfold_local_options *lo
     isolated.timeout_seconds = local->timeout_seconds;
     isolated.max_output_bytes = local->max_output_bytes;
     isolated.env = local->env;
-    if (is_overlay())
+    if (spec_is_overlay())
         isolated.seed_mode = PINFOLD_SEED_OVERLAY;
     spec_ok(s, pinfold_isolated_backend_new(&isolated, &s->backend, &s->err));
 }
@@ -358,17 +366,79 @@ static void make_agentcore(struct spec *s, const struct pinfold_local_options *l
     options.secret_key = "fakeSecretKey/Example+0123456789ABCDEFGH";
     options.max_output_bytes = local->max_output_bytes;
     options.env = local->env;
+    options.long_commands = !spec_lacks("timeouts");
     spec_ok(s, pinfold_agentcore_template_new(&options, &from, &s->err));
     spec_ok(s, pinfold_backend_get_ops(from)->build_for_session(pinfold_backend_get_state(from),
                                                                 "spec", &s->backend, &s->err));
     pinfold_backend_unref(from);
 }
 
+/* The service beside the test is in the environment. */
+static void make_daytona(struct spec *s, const struct pinfold_local_options *local)
+{
+    struct pinfold_daytona_options options = PINFOLD_DAYTONA_OPTIONS_INIT;
+    struct pinfold_backend *from;
+
+    options.timeout_seconds = local->timeout_seconds;
+    options.max_output_bytes = local->max_output_bytes;
+    options.env = local->env;
+    spec_ok(s, pinfold_daytona_template_new(&options, &from, &s->err));
+    spec_ok(s, pinfold_backend_get_ops(from)->build_for_session(pinfold_backend_get_state(from),
+                                                                "spec", &s->backend, &s->err));
+    pinfold_backend_unref(from);
+}
+
+const char *spec_backend_type(void)
+{
+    return is_agentcore()       ? "AgentCoreSandboxBackend"
+           : is_daytona()       ? "DaytonaSandboxBackend"
+           : spec_is_isolated() ? "IsolatedSandboxBackend"
+                                : "LocalSandboxBackend";
+}
+
+static struct spec *to_seed;
+
+static int put_and_seed(void *state, const struct pinfold_seed_request *request,
+                        struct pinfold_seed_result *ret, struct pinfold_cancel *cancel,
+                        struct pinfold_error *err)
+{
+    for (size_t i = 0; i < 8 && to_seed->before_seed[i].path; i++)
+        spec_put(to_seed, to_seed->before_seed[i].path, to_seed->before_seed[i].text);
+    return pinfold_backend_get_ops(to_seed->below)
+            ->seed_workspace(state, request, ret, cancel, err);
+}
+
+void spec_put_before_seed(struct spec *s, const char *path, const char *text)
+{
+    static struct pinfold_backend_ops ops;
+    size_t i = 0;
+
+    if (!spec_lacks("host directory")) {
+        spec_put(s, path, text);
+        return;
+    }
+    if (!s->below) {
+        struct pinfold_backend *backend = NULL;
+        spec_copy_table(s, &ops);
+        ops.seed_workspace = put_and_seed;
+        spec_ok(s, pinfold_backend_new(&ops, pinfold_backend_get_state(s->backend), NULL, &backend,
+                                       &s->err));
+        s->below = s->backend;
+        s->backend = backend;
+        to_seed = s;
+    }
+    while (s->before_seed[i].path)
+        i++;
+    assert_true(i < 7);
+    s->before_seed[i].path = path;
+    s->before_seed[i].text = text;
+}
+
 bool spec_is_isolated(void)
 {
     const char *name = getenv("PINFOLD_SPEC_BACKEND");
 
-    return is_overlay() || (name && strcmp(name, "isolated") == 0);
+    return spec_is_overlay() || (name && strcmp(name, "isolated") == 0);
 }
 
 const char *spec_inside(struct spec *s, const char *path)
@@ -415,6 +485,8 @@ void spec_local(struct spec *s, const struct pinfold_local_options *options)
         make_isolated(s, &local);
     else if (is_agentcore())
         make_agentcore(s, &local);
+    else if (is_daytona())
+        make_daytona(s, &local);
     else
         spec_ok(s, pinfold_local_backend_new(&local, &s->backend, &s->err));
 }
@@ -435,7 +507,7 @@ void spec_new(struct spec *s, const struct pinfold_sandbox_options *options)
 {
     struct pinfold_sandbox_options seeded = *options;
 
-    if (is_overlay() && !options->seed_from) {
+    if (spec_is_overlay() && !options->seed_from) {
         spec_dir(s, "blank");
         seeded.seed_from = spec_at(s, "blank");
         options = &seeded;

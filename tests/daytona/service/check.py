@@ -85,7 +85,8 @@ class Route:
     def matches(self, method: str, words: list[str]) -> bool:
         wanted = self.template.split("/")
         return (method == self.method and len(words) == len(wanted)
-                and all(want.startswith("{") or want == word
+                and all(word.lstrip("-").isdecimal() if want == "{n}" else
+                        want.startswith("{") or want == word
                         for want, word in zip(wanted, words)))
 
 
@@ -194,7 +195,7 @@ def wrong_headers(request: Request, config: dict) -> Iterator[str]:
     names = [name.lower() for name, _ in request.headers]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"the header {name} is there more than once"
-    for name in ("accept", "host", "user-agent", "x-daytona-source", "x-daytona-sdk-version"):
+    for name in ("host", "user-agent", "x-daytona-source", "x-daytona-sdk-version"):
         if not request.header(name):
             yield f"the header {name} is missing"
     said = request.header("x-daytona-sdk-version") or ""

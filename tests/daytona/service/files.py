@@ -5,8 +5,6 @@ may be read, as its commands may; only what is beneath the sandbox's directory i
 """
 
 import errno
-import fnmatch
-import mimetypes
 import os
 import pwd
 import re
@@ -18,19 +16,14 @@ from typing import Iterator
 from urllib.parse import quote
 
 from . import multipart
-from .errors import ToolboxError, empty, go_json, go_reply, go_time, not_found_page, version
+from .errors import ToolboxError, empty, go_reply, go_time, not_found_page, version
 from .sandboxes import Sandbox
 from .web import PIECE, Reply, Request
 
-BOUNDARY = b"DAYTONA-FILE-BOUNDARY"
 STATUS = {errno.ENOENT: 404, errno.EACCES: 403, errno.EPERM: 403}
 CODES = {404: ("file not found", "FILE_NOT_FOUND"), 403: ("file access denied",
          "FILE_ACCESS_DENIED"), 400: ("invalid file path", "INVALID_FILE_PATH"),
          409: ("file already exists", "CONFLICT"), 500: ("file read failed", "FILE_READ_FAILED")}
-
-
-class Outside(PermissionError):
-    """What a command could do and the file operations of a fake must not."""
 
 
 def refuse(sandbox: Sandbox, status: int, path: str = "") -> ToolboxError:
@@ -54,13 +47,13 @@ def named(sandbox: Sandbox, request: Request, name: str = "path") -> Path:
 
 
 def writable(sandbox: Sandbox, path: Path, follow: bool = True) -> Path:
-    """The path, if it is the sandbox's own."""
+    """The path, if it is the sandbox's own: a command could write elsewhere, this must not."""
     place = sandbox.place.resolve()
     real = path.resolve() if follow else path.parent.resolve() / path.name
     if real != place and place not in real.parents:
         if not str(path).startswith("/proc/"):  # the way to ask for a failure
-            sandbox.outside.append(str(path))
-        raise Outside(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            sandbox.complaints.append(f"{path} is outside of the sandbox")
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     return path
 
 
@@ -132,11 +125,6 @@ def disposition(path: str) -> str:
     return f'filename="{plain}"; filename*=utf-8\'\'{encoded}'
 
 
-def content_type(name: str) -> str:
-    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    return kind + "; charset=utf-8" if kind.startswith("text/") else kind
-
-
 def download(sandbox: Sandbox, request: Request) -> Reply:
     path = named(sandbox, request)
     found = path.stat()
@@ -160,67 +148,6 @@ def download(sandbox: Sandbox, request: Request) -> Reply:
     return Reply(status, headers, pieces(path, first, size), size)
 
 
-def download_error(path: str, status: int, method: str) -> bytes:
-    words, code = CODES[status]
-    if status == 400:
-        words += ": path points to a directory"
-    return go_json({"statusCode": status, "message": f"{words}: {path}", "code": code,
-                    "timestamp": go_time(), "path": path, "method": method})
-
-
-def bulk_parts(sandbox: Sandbox, paths: list[str], method: str) -> Iterator[bytes]:
-    crlf = b""
-    for name in paths:
-        path = sandbox.home / name
-        problem, size = 0, 0
-        try:
-            with path.open("rb") as opened:
-                size = os.fstat(opened.fileno()).st_size
-        except (OSError, ValueError) as why:
-            number = getattr(why, "errno", None)
-            problem = 400 if number == errno.EISDIR else STATUS.get(number, 404)
-        kind = "error" if problem else "file"
-        head = f'Content-Disposition: form-data; name="{kind}"; {disposition(name)}\r\n'
-        if problem:
-            head += "Content-Type: application/json; charset=utf-8\r\n"
-        else:
-            head += f"Content-Length: {size}\r\nContent-Type: {content_type(name)}\r\n"
-        yield crlf + b"--" + BOUNDARY + b"\r\n" + head.encode("latin-1") + b"\r\n"
-        if problem:
-            yield download_error(name, problem, method)
-        else:
-            yield from pieces(path, 0, size)
-        crlf = b"\r\n"
-    yield b"\r\n--" + BOUNDARY + b"--\r\n"
-
-
-def bulk_download(sandbox: Sandbox, request: Request) -> Reply:
-    try:
-        paths = request.json()["paths"]
-        if not paths or not all(isinstance(path, str) for path in paths):
-            raise ValueError
-    except (ValueError, TypeError, KeyError):
-        return go_reply({"error": 'request body must be {"paths": [ ... ]} and non-empty'}, 400)
-    headers = [("Content-Type", "multipart/form-data; boundary=" + BOUNDARY.decode())]
-    return Reply(200, headers, bulk_parts(sandbox, paths, request.method))
-
-
-def make_parents(sandbox: Sandbox, path: Path) -> None:
-    """mkdir -p of the directory; what fails is named as the daemon names it."""
-    parent = path.parent
-    first = parent
-    while not first.parent.exists():
-        first = first.parent
-    try:
-        writable(sandbox, path)
-        parent.mkdir(parents=True, exist_ok=True)
-    except OSError as why:
-        where = first if not first.exists() else parent
-        number = errno.ENOTDIR if why.errno == errno.EEXIST else why.errno
-        words = os.strerror(errno.ENOENT if str(where).startswith("/proc/") else number).lower()
-        raise OSError(number, f"mkdir {parent}: mkdir {where}: {words}") from why
-
-
 def store(sandbox: Sandbox, path: Path, source: Iterator[bytes]) -> int:
     """Truncated first and written as it comes: an upload that breaks leaves a part of it."""
     size = 0
@@ -228,51 +155,6 @@ def store(sandbox: Sandbox, path: Path, source: Iterator[bytes]) -> int:
         for piece in source:
             size += opened.write(piece)
     return size
-
-
-def bulk_file(sandbox: Sandbox, name: str, part: multipart.Part) -> dict:
-    path = sandbox.home / name
-    try:
-        make_parents(sandbox, path)
-    except OSError as why:
-        raise ValueError(f"{name}: {why.strerror}") from None
-    try:
-        return {"path": name, "bytes": store(sandbox, path, part.pieces())}
-    except OSError as why:
-        words = os.strerror(why.errno).lower()
-        raise ValueError(f"{name}: create: open {path}: {words}") from None
-
-
-def bulk_upload(sandbox: Sandbox, request: Request) -> Reply:
-    done: list[dict] = []
-    errors: list[str] = []
-    paths: dict[str, str] = {}
-    try:
-        boundary = multipart.boundary_of(request.header("content-type"))
-    except multipart.Broken as why:
-        return go_reply({"errors": [str(why)]}, 400)
-    try:
-        for part in multipart.Reader(request.body.read, boundary).parts():
-            found = re.fullmatch(r"files\[(.*)\]\.(path|file)", part.name)
-            if not found:
-                continue
-            index, what = found[1], found[2]
-            try:
-                if what == "file" and index in paths:
-                    done.append(bulk_file(sandbox, paths[index], part))
-                elif what == "file":
-                    errors.append(f"file[{index}]: missing .path metadata")
-                elif path := part.whole().decode("utf-8", "surrogateescape").strip():
-                    paths[index] = path
-                else:
-                    errors.append(f"path[{index}]: empty path")
-            except ValueError as why:
-                errors.append(str(why))
-    except multipart.Broken as why:
-        errors.append(str(why))
-    if errors:
-        return go_reply({"errors": errors, "files": done or None}, 400)
-    return go_reply({"files": done or None})
 
 
 def upload(sandbox: Sandbox, request: Request) -> Reply:
@@ -362,74 +244,8 @@ def permissions(sandbox: Sandbox, request: Request) -> Reply:
     return empty(200)
 
 
-def walk(top: Path, shown_as: str) -> Iterator[tuple[Path, str]]:
-    if not top.is_dir():
-        return
-    for entry in sorted(top.iterdir(), key=os.fsencode):
-        name = f"{shown_as.rstrip('/')}/{entry.name}"
-        yield entry, name
-        if entry.is_dir() and not entry.is_symlink():
-            yield from walk(entry, name)
-
-
-def search(sandbox: Sandbox, request: Request) -> Reply:
-    top, pattern = named(sandbox, request), request.first("pattern") or ""
-    found = [name for entry, name in walk(top, request.first("path"))
-             if fnmatch.fnmatchcase(entry.name, pattern) and "/" not in pattern]
-    return go_reply({"files": found})
-
-
-def matches(path: Path, name: str, pattern: bytes) -> Iterator[dict]:
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return
-    if b"\0" in data[:512]:
-        return
-    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
-        if len(line) > 65536:
-            return
-        if pattern in line:
-            yield {"file": name, "line": number,
-                   "content": line.decode("utf-8", "surrogateescape")}
-
-
-def find(sandbox: Sandbox, request: Request) -> Reply:
-    top = named(sandbox, request)
-    pattern = (request.first("pattern") or "").encode("utf-8", "surrogateescape")
-    if not top.exists():
-        raise refuse(sandbox, 404, str(top))
-    if top.is_file():
-        return go_reply(list(matches(top, request.first("path"), pattern)))
-    return go_reply([one for entry, name in walk(top, request.first("path"))
-                     if entry.is_file() and not entry.is_symlink()
-                     for one in matches(entry, name, pattern)])
-
-
-def replace(sandbox: Sandbox, request: Request) -> Reply:
-    try:
-        body = request.json()
-        old, new = (body[name].encode("utf-8", "surrogateescape")
-                    for name in ("pattern", "newValue"))
-        names = list(body["files"])
-    except (ValueError, TypeError, KeyError, AttributeError):
-        raise refuse(sandbox, 400) from None
-    told = []
-    for name in names:
-        try:
-            path = writable(sandbox, sandbox.home / name)
-            path.write_bytes(path.read_bytes().replace(old, new))
-            told.append({"file": name, "success": True})
-        except OSError as why:
-            told.append({"file": name, "success": False,
-                         "error": f"open {name}: {os.strerror(why.errno).lower()}"})
-    return go_reply(told)
-
-
 ROUTES = {
     "files.list": list_files, "files.info": file_info, "files.download": download,
-    "files.bulk-download": bulk_download, "files.bulk-upload": bulk_upload,
     "files.upload": upload, "files.upload-v2": upload_v2, "files.folder": folder,
     "files.delete": remove, "files.move": move, "files.permissions": permissions,
-    "files.search": search, "files.find": find, "files.replace": replace,
 }

@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Callable
 
-from . import check, execute, faults, files
+from . import bulk, check, commands, execute, files, searching
 from .errors import (ApiError, ProxyError, ToolboxError, api_error, empty, go_reply,
                      not_found_page, proxy_error, toolbox_error, version)
 from .plane import Plane
@@ -24,9 +24,9 @@ def daemon_version(sandbox: Sandbox, _: Request) -> Reply:
 
 
 TOOLBOX: dict[str, Callable[[Sandbox, Request], Reply]] = {
-    **execute.ROUTES, **files.ROUTES, "toolbox.work-dir": directory,
-    "toolbox.user-home-dir": directory, "toolbox.project-dir": directory,
-    "toolbox.version": daemon_version}
+    **execute.ROUTES, **commands.ROUTES, **files.ROUTES, **bulk.ROUTES, **searching.ROUTES,
+    "toolbox.work-dir": directory, "toolbox.user-home-dir": directory,
+    "toolbox.project-dir": directory, "toolbox.version": daemon_version}
 
 
 class Front:
@@ -58,7 +58,8 @@ class Front:
         raise ApiError(401, "Invalid credentials")
 
     def answer(self, request: Request, found: check.Found | None, base: str,
-               fault: dict | None) -> Reply:
+               fault: dict | None, wrong: bool) -> Reply:
+        """wrong: whether there is a complaint about it, and so anything may happen."""
         if found is None:
             if request.path.startswith("/api/"):
                 return api_error(ApiError(404, f"Cannot {request.method} {request.path}"),
@@ -77,6 +78,10 @@ class Front:
             return toolbox_error(error, path, request.method)
         except ProxyError as error:
             return proxy_error(error, request.path, request.method)
+        except (ValueError, LookupError, TypeError, AttributeError) as why:
+            if not wrong:
+                raise
+            return api_error(ApiError(400, f"Bad Request: {why!r}"), path)
 
     def toolbox(self, request: Request, found: check.Found, fault: dict | None) -> Reply:
         try:

@@ -8,9 +8,9 @@ For each request on the socket one more keeper is forked, because a fork is much
 more Python. A request is a length, a JSON {"argv", "cwd", "env"}, and five descriptors: the leash,
 the report, and the program's standard ones. The keeper writes a line of JSON to the report when the
 program was started ({"pid"} or {"error"}: an errno) and one when it ended ({"status"}: negative
-for a signal), and lives until nothing is left of what the program started. On the leash, b"g" kills
-the program's process group; its end, because the caller let go or died, kills everything. As a
-subreaper the keeper stays the ancestor of daemons, too.
+for a signal). It lives, and the report stays open, until nothing is left of what the program
+started. On the leash, b"g" kills the program's process group; its end, because the caller let go or
+died, kills everything. As a subreaper the keeper stays the ancestor of daemons, too.
 """
 
 import ctypes
@@ -93,7 +93,6 @@ def reap(pid: int, report: int) -> bool:
         while (done := os.waitpid(-1, os.WNOHANG)) != (0, 0):
             if done[0] == pid:
                 tell(report, status=os.waitstatus_to_exitcode(done[1]))
-                os.close(report)
     except ChildProcessError:
         return False
     return True

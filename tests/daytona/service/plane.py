@@ -3,14 +3,13 @@
 
 import base64
 import json
-import shutil
 import threading
 import time
 from pathlib import Path
 
 from .errors import ApiError, api_reply, empty, version
 from .programs import Programs
-from .sandboxes import NEXT, Sandbox, open_up
+from .sandboxes import NEXT, Sandbox, remove_tree
 from .web import Reply, Request
 
 RESOURCES = ("cpu", "memory", "disk", "gpu", "gpuType")
@@ -53,7 +52,7 @@ class Plane:
         self.reaper.join()
         self.end_all()
         self.programs.close()
-        shutil.rmtree(self.root, onerror=open_up)
+        remove_tree(self.root)
 
     def find(self, name: str) -> Sandbox:
         for sandbox in self.all():

@@ -23,18 +23,23 @@ class Program:
         self.pid: int | None = told.get("pid")
         self.status: int | None = None
         self.ended = threading.Event()
-        if self.error is None:
-            threading.Thread(target=self._follow, daemon=True).start()
-        else:
-            self._report.close()
-            self.ended.set()
-            self.kill()
+        self.gone = threading.Event()  # with all that it started
+        threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
         line = self._report.readline()
-        self._report.close()
         self.status = json.loads(line)["status"] if line else -9
         self.ended.set()
+        self._report.read()
+        self._report.close()
+        self._let_go()
+        self.gone.set()
+
+    def _let_go(self) -> None:
+        with self._lock:
+            leash, self._leash = self._leash, None
+        if leash is not None:
+            os.close(leash)
 
     def kill_group(self) -> None:
         with self._lock:
@@ -45,12 +50,9 @@ class Program:
                     pass
 
     def kill(self) -> None:
-        """All of it, and wait until the program itself is gone."""
-        with self._lock:
-            leash, self._leash = self._leash, None
-        if leash is not None:
-            os.close(leash)
-        self.ended.wait()
+        """All of it, and wait until nothing is left."""
+        self._let_go()
+        self.gone.wait()
 
 
 class Programs:

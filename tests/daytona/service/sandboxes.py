@@ -16,6 +16,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NEXT = {"creating": ("started", "create_polls"), "pending_build": ("started", "create_polls"),
         "starting": ("started", "start_polls"), "stopping": ("stopped", "stop_polls"),
         "destroying": ("destroyed", "delete_polls"), "archiving": ("archived", "stop_polls")}
+INTERVALS = {"autoStopInterval": 15, "autoArchiveInterval": 10080, "autoDeleteInterval": -1}
 RUNNING = ("started", "creating", "starting")
 STARTABLE = ("stopped", "archived", "archiving", "paused")
 
@@ -26,9 +27,8 @@ class Sandbox:
         self.name = body.get("name") or self.id
         self.body = body
         self.labels = dict(body.get("labels") or {})
-        self.intervals = {"autoStopInterval": body.get("autoStopInterval", 15),
-                          "autoArchiveInterval": body.get("autoArchiveInterval", 10080),
-                          "autoDeleteInterval": body.get("autoDeleteInterval", -1)}
+        given = {name: body[name] for name in INTERVALS if body.get(name) is not None}
+        self.intervals = INTERVALS | given
         self.config = config
         self.programs = programs
         self.lock = threading.RLock()
@@ -42,7 +42,7 @@ class Sandbox:
         self.in_flight = 0
         self.running: set[Program] = set()
         self.sessions: dict = {}
-        self.outside: list[str] = []  # what a file operation was to write elsewhere
+        self.complaints: list[str] = []  # of the request that is being answered
         self.place = root / self.id
         self.home = self.place / "home" / "daytona"
         self.home.mkdir(parents=True)
@@ -125,7 +125,7 @@ class Sandbox:
             if self.state not in RUNNING or self.daemon_died:
                 return None
             program = self.programs.start(argv, cwd, env, fds)
-            self.running.add(program)
+            self.running = {one for one in self.running if not one.gone.is_set()} | {program}
             return program
 
     def end_programs(self) -> None:
@@ -149,12 +149,15 @@ class Sandbox:
 
     def remove(self) -> None:
         self.end_programs()
-        shutil.rmtree(self.place, onerror=open_up)
+        remove_tree(self.place)
 
     def shown(self, base: str, listed: bool) -> dict:
         """The sandbox object; the one of a list lacks three members."""
         body = self.body
         built = body.get("buildInfo")
+        if built:
+            built = {**built, "createdAt": js_time(self.created), "snapshotRef": "daytona-fake",
+                     "updatedAt": js_time(self.created)}
         shown = {
             "id": self.id, "organizationId": self.config["organization"], "name": self.name,
             **({} if built else {"snapshot": body.get("snapshot", "daytonaio/sandbox:fake")}),
@@ -166,7 +169,8 @@ class Sandbox:
                if name in body},
             "target": body.get("target", "us"), "cpu": body.get("cpu", 1),
             "gpu": body.get("gpu", 0), "memory": body.get("memory", 1),
-            "disk": body.get("disk", 3), "state": self.state, "desiredState": self.desired,
+            "disk": body.get("disk", 3), "kvm": body.get("kvm", False), "state": self.state,
+            "desiredState": self.desired,
             **({"errorReason": self.reason} if self.reason else {}), **self.intervals,
             **({} if listed else {"volumes": body.get("volumes", [])}),
             **({"buildInfo": built} if built and not listed else {}),
@@ -177,6 +181,18 @@ class Sandbox:
             shown["toolboxProxyUrl"] = base + "/toolbox"
         return {name: value for name, value in shown.items()
                 if name not in self.config["leave_out"]}
+
+
+def remove_tree(place: Path) -> None:
+    """A request that is being answered may still make a file in it."""
+    until = time.monotonic() + 10
+    while place.exists():
+        try:
+            shutil.rmtree(place, onerror=open_up)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
 
 
 def open_up(remove, path: str, _) -> None:

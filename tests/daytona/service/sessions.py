@@ -170,19 +170,18 @@ class Session:
         with self.sandbox.lock:
             command = Command(self.place, text, asynchronous)
             self.commands[command.id] = command
-            # Only a pipe that nobody reads is noticed, and nobody has to notice at once.
-            if self.program.ended.is_set():
+            if self.over or self.program.ended.is_set():
                 raise daemon_error(400, "failed to write command: write |1: broken pipe")
             self.waiting.put(command)
         return command
 
     def end(self) -> None:
         """Kill all that it ever started. Only the one that took it out of the sandbox may."""
-        self.over = True
+        with self.sandbox.lock:
+            self.over = True
         os.eventfd_write(self.ended, 1)
         self.waiting.put(None)
         self.program.kill()
-        self.sandbox.running.discard(self.program)
         self.thread.join()
         os.close(self.shell)
         for command in self.commands.values():

@@ -215,7 +215,7 @@ class Connection:
         except Cut:
             self.end(how.then)
             return False
-        return (request.header("connection") or "").lower() != "close"
+        return reply.status != 101 and (request.header("connection") or "").lower() != "close"
 
     def end(self, then: str) -> None:
         if then == "stall":
