@@ -21,7 +21,7 @@
 #define KEY "dtn_fake_key_for_recording"
 #define SESSION "sess-0001"
 #define COMMAND "a8be2791-182a-4df4-9350-297526a5f002"
-enum { MAX_REPLIES = 8, REQUEST_MAX = 65536 };
+enum { MAX_REPLIES = 8, REQUEST_MAX = 65536, REPLY_MAX = 1 << 18 };
 
 static struct fixture {
     int listener, descriptors;
@@ -92,8 +92,11 @@ static inline int set_up(void **state)
     assert_true(asprintf(&f->toolbox.base, "http://127.0.0.1:%d/toolbox/" SID,
                          ntohs(address.sin_port)) > 0);
     f->call.deadline = pf_clock_deadline(60 * PF_NS_PER_SEC);
-    for (int i = 0; i < MAX_REPLIES; i++)
-        f->replies[i] = (struct pf_buf)PF_BUF_INIT(1 << 20);
+    /* They do not move: the server may still be leaving send() when the next reply is written. */
+    for (int i = 0; i < MAX_REPLIES; i++) {
+        f->replies[i] = (struct pf_buf)PF_BUF_INIT(REPLY_MAX);
+        assert_int_equal(pf_buf_reserve(&f->replies[i], REPLY_MAX), 0);
+    }
     pthread_create(&f->thread, NULL, run_server, NULL);
     *state = f;
     return 0;
