@@ -465,8 +465,8 @@ static void works_at_all(void)
 static void old_services_are_served(void **state)
 {
     static const char *const configs[] = {
-        "{\"daemon_version\":\"0.150.0\",\"toolbox_url\":\"api\",\"bare_list\":true,"
-        "\"api_version\":\"0.150.0\"}",
+        ("{\"daemon_version\":\"0.150.0\",\"toolbox_url\":\"api\",\"bare_list\":true,"
+         "\"api_version\":\"0.150.0\"}"),
         "{\"daemon_version\":\"0.170.0\",\"toolbox_url\":\"config\",\"redirect_slash\":false}",
         "{\"daemon_version\":\"0.185.0\",\"toolbox_url\":\"endpoint\",\"delete_empty\":true}",
         "{\"daemon_version\":\"0.205.0\"}",
