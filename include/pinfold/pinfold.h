@@ -7,6 +7,7 @@
 #include <pinfold/audit.h>
 #include <pinfold/backend.h>
 #include <pinfold/cancel.h>
+#include <pinfold/daytona.h>
 #include <pinfold/error.h>
 #include <pinfold/limits.h>
 #include <pinfold/log.h>
