@@ -3,11 +3,13 @@
 #ifndef PINFOLD_PINFOLD_H
 #define PINFOLD_PINFOLD_H
 
+#include <pinfold/agent.h>
 #include <pinfold/agentcore.h>
 #include <pinfold/audit.h>
 #include <pinfold/backend.h>
 #include <pinfold/cancel.h>
 #include <pinfold/error.h>
+#include <pinfold/hook.h>
 #include <pinfold/limits.h>
 #include <pinfold/log.h>
 #include <pinfold/manager.h>
@@ -16,6 +18,7 @@
 #include <pinfold/sandbox.h>
 #include <pinfold/temp_workspace.h>
 #include <pinfold/terminal.h>
+#include <pinfold/tool.h>
 
 PINFOLD_BEGIN_DECLS
 
