@@ -8,6 +8,7 @@
 #define PINFOLD_AGENT_H
 
 #include <pinfold/hook.h>
+#include <pinfold/offload.h>
 #include <pinfold/sandbox.h>
 #include <pinfold/tool.h>
 
@@ -43,6 +44,8 @@ struct pinfold_agent_config {
                                         execution_backend, workspace_root and sandbox_manager */
     enum pinfold_attach_mode sandbox_attach_mode;
     enum pinfold_sandbox_mode sandbox_mode; /* with sandbox: OFF counts as ON, LOCAL is refused */
+    const struct pinfold_offload_policy *sandbox_output_offload; /* NULL: results stay whole. Not
+                                        used when a plugin is a ContextOffloader already */
     /* The per-agent path. */
     struct pinfold_backend *execution_backend; /* instance or template; a reference is taken */
     const char *workspace_root; /* host directory to seed from, and to sync to; NULL: neither */

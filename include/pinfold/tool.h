@@ -283,6 +283,50 @@ PINFOLD_API int pinfold_tool_result_add(struct pinfold_tool_result *result,
  */
 PINFOLD_API void pinfold_tool_result_done(struct pinfold_tool_result *result);
 
+/* ---- host tools ---- */
+
+/* The host tools, in this order: shell, python_repl, file_read, file_write, environment. */
+#define PINFOLD_HOST_TOOLS 5
+
+/* Ask a person whether a host tool may do something. question is one line or several; the answer
+ * typed, without its line break, goes to answer, which has size bytes. Only "y" or "Y" is consent;
+ * any other text is taken as the reason for the refusal, but after "n" the reason is asked for by a
+ * second call. Returns false when nobody answers, which is a refusal. Called from the thread of the
+ * tool call, possibly several at once. */
+typedef bool (*pinfold_consent_fn)(void *ctx, const char *tool, const char *question, char *answer,
+                                   size_t size);
+
+struct pinfold_host_tools_options {
+    size_t size;
+    pinfold_consent_fn ask; /* NULL: nobody can be asked, and what needs consent is refused unless
+                               BYPASS_TOOL_CONSENT is "true" */
+    void *ask_ctx;          /* borrowed until the last of the tools is gone */
+};
+
+#define PINFOLD_HOST_TOOLS_OPTIONS_INIT                   \
+    {                                                     \
+        .size = sizeof(struct pinfold_host_tools_options) \
+    }
+
+/**
+ * Make one set of host tools. They do what they are told on the host, as this user, with no
+ * isolation whatever; the mode "sandbox" blocks them. shell, python_repl, file_write, and the
+ * actions of environment that change something ask for consent first, unless BYPASS_TOOL_CONSENT
+ * is "true" in the environment of this process, in any case of letters and with nothing around it;
+ * shell and python_repl also do without when STRANDS_NON_INTERACTIVE is. What environment sets is
+ * seen by shell and python_repl of the same set, and not by this process. docs/agents.md has their
+ * parameters.
+ *
+ * options    borrowed, copied; NULL for defaults
+ * ret_tools  receives PINFOLD_HOST_TOOLS tools; the caller owns a reference to each
+ * err        borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EVALUE (options of the wrong size) or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_host_tools_new(const struct pinfold_host_tools_options *options,
+                                       struct pinfold_tool *ret_tools[], struct pinfold_error *err);
+
 PINFOLD_END_DECLS
 
 #endif

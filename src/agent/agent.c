@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An agent's life: its configuration, new, free, and what it says of itself. */
 #include "agent/agent.h"
+#include "agent/offload.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +207,8 @@ static int equip(struct pinfold_agent *agent, const struct pinfold_agent_config 
         r = pinfold_agent_add_hooks(agent, config->hooks[i], err);
     for (size_t i = 0; r == 0 && i < config->plugin_count; i++)
         r = pinfold_agent_add_plugin(agent, config->plugins[i], err);
+    if (r == 0 && config->sandbox_output_offload)
+        r = pf_offload_policy_apply(agent, config->sandbox_output_offload, err);
     return r;
 }
 
