@@ -13,6 +13,7 @@
 #include <pinfold/limits.h>
 #include <pinfold/log.h>
 #include <pinfold/manager.h>
+#include <pinfold/model.h>
 #include <pinfold/offload.h>
 #include <pinfold/policy.h>
 #include <pinfold/result.h>
