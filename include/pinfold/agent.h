@@ -8,6 +8,7 @@
 #define PINFOLD_AGENT_H
 
 #include <pinfold/hook.h>
+#include <pinfold/model.h>
 #include <pinfold/offload.h>
 #include <pinfold/sandbox.h>
 #include <pinfold/tool.h>
@@ -31,6 +32,12 @@ struct pinfold_agent_config {
     const char *session_id;   /* of the agent's session manager; NULL: none; checked likewise */
     const char *workspace_id; /* key of its workspace on the per-agent path; NULL: session_id, else
                                  agent_id */
+    struct pinfold_model *model; /* a reference is taken; NULL: no invocations, only direct calls */
+    const char *system_prompt;   /* may be NULL */
+    unsigned max_tokens;         /* of a reply; 0: the model's option */
+    unsigned max_turns;          /* replies of one invocation; 0: 200 */
+    pinfold_model_event_fn on_event; /* of replies while they arrive; may be NULL */
+    void *on_event_ctx;
     struct pinfold_tool *const *tools; /* tool_count of them; references are taken */
     size_t tool_count;
     const struct pinfold_hooks *const *hooks; /* hook_count of them; copied, and their ctx is the
@@ -139,6 +146,80 @@ PINFOLD_API enum pinfold_sandbox_mode pinfold_agent_mode(struct pinfold_agent *a
  * Threads: any.
  */
 PINFOLD_API void pinfold_agent_cancel(struct pinfold_agent *agent);
+
+/* ---- invocations ---- */
+
+/* What came of an invocation. */
+struct pinfold_invocation {
+    struct pinfold_bytes text; /* of the last reply */
+    enum pinfold_stop_reason stop;
+    bool out_of_turns;   /* max_turns were used up: it would have gone on, and another invocation,
+                            with or without a prompt, does */
+    unsigned turns;      /* replies */
+    unsigned tool_calls; /* calls in them */
+    struct pinfold_model_usage usage; /* of all; known if it was of each */
+};
+
+/**
+ * Give an agent something to do, and wait until it is done: the model is asked, the tools that it
+ * calls are called, those of one reply at the same time, it is told the results, and so on, until a
+ * reply calls no tool. The conversation is kept for the next invocation. When this fails it is kept
+ * too, in a form that can be continued: calls that were stopped have results that say so.
+ *
+ * Whatever is wrong with a call (an unknown tool, an input that is no JSON, or not what the schema
+ * says, or too long, more than 128 calls in one reply) becomes a result that tells the model.
+ *
+ * agent   borrowed
+ * prompt  borrowed; NULL: go on with the conversation as it is
+ * ret     receives what came of it; the caller owns it, pinfold_invocation_done(); zeroed on
+ *         failure; may be NULL
+ * cancel  borrowed, may be NULL; when this returns nothing runs on
+ * err     borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EBUSY (an invocation is under way), -PINFOLD_ETYPE (no model),
+ * -PINFOLD_EVALUE (no prompt, and nothing to go on with), -PINFOLD_ECANCELLED, -PINFOLD_ENOMEM, or
+ * what the model, a hook or preparing the workspace returned.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_agent_invoke(struct pinfold_agent *agent, const char *prompt,
+                                     struct pinfold_invocation *ret, struct pinfold_cancel *cancel,
+                                     struct pinfold_error *err);
+
+/**
+ * The conversation so far.
+ *
+ * agent      borrowed
+ * ret_count  receives how many messages there are
+ *
+ * Returns the messages, borrowed: until the next invocation, or the next
+ * pinfold_agent_set_messages().
+ * Threads: not beside an invocation, except from its hooks.
+ */
+PINFOLD_API const struct pinfold_message *pinfold_agent_messages(struct pinfold_agent *agent,
+                                                                 size_t *ret_count);
+
+/**
+ * Put a conversation in place of the one there is.
+ *
+ * agent     borrowed
+ * messages  borrowed, copied; count of them, possibly none
+ * err       borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EBUSY (an invocation is under way) or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_agent_set_messages(struct pinfold_agent *agent,
+                                           const struct pinfold_message *messages, size_t count,
+                                           struct pinfold_error *err);
+
+/**
+ * Empty what came of an invocation.
+ *
+ * invocation  borrowed struct, owned contents; a zeroed one is fine
+ *
+ * Threads: one at a time per struct.
+ */
+PINFOLD_API void pinfold_invocation_done(struct pinfold_invocation *invocation);
 
 /* ---- tools, hooks, plugins ---- */
 

@@ -7,6 +7,7 @@
 #ifndef PINFOLD_HOOK_H
 #define PINFOLD_HOOK_H
 
+#include <pinfold/model.h>
 #include <pinfold/tool.h>
 
 PINFOLD_BEGIN_DECLS
@@ -41,6 +42,18 @@ struct pinfold_after_tool_call {
 
 #define PINFOLD_TOOL_RETRIES 10
 
+/* The model has answered, or has not. */
+struct pinfold_after_model_call {
+    struct pinfold_agent *agent;
+    const struct pinfold_model_reply *reply; /* NULL: it failed */
+    int result;                              /* 0 or a negative code */
+    const struct pinfold_error *error;       /* NULL: it did not fail */
+    bool retry; /* set to true: forget the reply and ask once more; at most PINFOLD_MODEL_RETRIES
+                   times for one answer */
+};
+
+#define PINFOLD_MODEL_RETRIES 10
+
 /* Receives the events of agents. Any function may be NULL. Those of tool calls come from several
  * threads at once when a model calls several tools in one turn. */
 struct pinfold_hooks {
@@ -53,6 +66,12 @@ struct pinfold_hooks {
     /* It ended, with result: 0 or a negative code. */
     int (*after_invocation)(void *ctx, struct pinfold_agent *agent, int result,
                             struct pinfold_error *err);
+    int (*before_model_call)(void *ctx, struct pinfold_agent *agent, struct pinfold_error *err);
+    int (*after_model_call)(void *ctx, struct pinfold_after_model_call *event,
+                            struct pinfold_error *err);
+    /* A message is part of the conversation now. */
+    int (*message_added)(void *ctx, struct pinfold_agent *agent,
+                         const struct pinfold_message *message, struct pinfold_error *err);
     int (*before_tool_call)(void *ctx, struct pinfold_before_tool_call *event,
                             struct pinfold_error *err);
     int (*after_tool_call)(void *ctx, struct pinfold_after_tool_call *event,

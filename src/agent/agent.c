@@ -13,7 +13,7 @@
 #include "sandbox/handle.h"
 #include "tree/file.h"
 
-enum { ID_MAX = 255, PARALLEL_TOOLS = 8 };
+enum { ID_MAX = 255, PARALLEL_TOOLS = 8, TURNS = 200 };
 
 /* ---- configuration ---- */
 
@@ -144,8 +144,15 @@ static int configure(struct pinfold_agent *agent, const struct pinfold_agent_con
     if (copy_text(&agent->id, config->agent_id, "default") < 0 ||
         copy_text(&agent->name, config->name, "Pinfold agent") < 0 ||
         copy_text(&agent->session_id, config->session_id, NULL) < 0 ||
-        copy_text(&agent->workspace_id, config->workspace_id, NULL) < 0)
+        copy_text(&agent->workspace_id, config->workspace_id, NULL) < 0 ||
+        copy_text(&agent->system_prompt, config->system_prompt, NULL) < 0)
         return pf_fail_nomem(err);
+    if (config->model)
+        agent->model = pinfold_model_ref(config->model);
+    agent->max_tokens = config->max_tokens;
+    agent->max_turns = config->max_turns ? config->max_turns : TURNS;
+    agent->on_event = config->on_event;
+    agent->on_event_ctx = config->on_event_ctx;
     agent->max_parallel = config->max_parallel_tools ? config->max_parallel_tools : PARALLEL_TOOLS;
     return configure_own(agent, config, err);
 }
@@ -159,6 +166,8 @@ static void free_agent(struct pinfold_agent *agent, bool free_contexts)
     pf_registry_clear(agent);
     pf_plugins_clear(agent);
     pf_hooks_clear(agent, free_contexts);
+    pf_messages_clear(agent);
+    pinfold_model_unref(agent->model);
     pinfold_backend_unref(agent->backend);
     pinfold_manager_unref(agent->manager);
     if (agent->policy) {
@@ -171,6 +180,7 @@ static void free_agent(struct pinfold_agent *agent, bool free_contexts)
     free(agent->workspace_root);
     free(agent->workspace_id);
     free(agent->session_id);
+    free(agent->system_prompt);
     free(agent->name);
     free(agent->id);
     free(agent);

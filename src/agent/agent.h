@@ -39,6 +39,11 @@ struct pinfold_agent {
     /* Set by new, never changed. */
     char *id, *name, *session_id, *workspace_id;
     unsigned max_parallel;
+    struct pinfold_model *model; /* may be NULL */
+    char *system_prompt;
+    unsigned max_tokens, max_turns;
+    pinfold_model_event_fn on_event;
+    void *on_event_ctx;
     struct pinfold_backend *backend; /* of the per-agent path; may be NULL */
     struct pinfold_manager *manager; /* likewise */
     char *workspace_root;            /* absolute; may be NULL */
@@ -55,6 +60,10 @@ struct pinfold_agent {
     struct pf_binding *binding;      /* NULL: no workspace */
     bool had_binding;                /* there was one */
     bool preparing;                  /* somebody is at work on the per-agent workspace */
+    bool invoking;                   /* somebody is, and has the conversation to itself */
+
+    struct pinfold_message *messages; /* not guarded by the lock: see invoking */
+    size_t message_count, message_capacity;
 };
 
 void pf_agent_freep(struct pinfold_agent **agent);
@@ -84,6 +93,11 @@ int pf_hooks_after_tool(struct pinfold_agent *agent, struct pinfold_after_tool_c
                         struct pinfold_error *err);
 int pf_hooks_before_invocation(struct pinfold_agent *agent, struct pinfold_cancel *cancel,
                                struct pinfold_error *err);
+int pf_hooks_before_model(struct pinfold_agent *agent, struct pinfold_error *err);
+int pf_hooks_after_model(struct pinfold_agent *agent, struct pinfold_after_model_call *event,
+                         struct pinfold_error *err);
+int pf_hooks_message(struct pinfold_agent *agent, const struct pinfold_message *message,
+                     struct pinfold_error *err);
 int pf_hooks_after_invocation(struct pinfold_agent *agent, int result, struct pinfold_error *err);
 void pf_hooks_clear(struct pinfold_agent *agent, bool free_contexts);
 
@@ -105,6 +119,20 @@ int pf_agent_call(struct pinfold_agent *agent, const struct pf_tool_use *use,
 int pf_agent_call_all(struct pinfold_agent *agent, const struct pf_tool_use *uses, size_t count,
                       struct pinfold_cancel *cancel, struct pinfold_tool_result *results,
                       struct pinfold_error *err);
+
+/* messages.c: the conversation. Only for whoever is invoking. */
+int pf_invoking_begin(struct pinfold_agent *agent, struct pinfold_error *err);
+void pf_invoking_end(struct pinfold_agent *agent);
+void pf_messages_clear(struct pinfold_agent *agent);
+/* What a user says, or is told: joined to a user's message that is last. */
+int pf_messages_add_prompt(struct pinfold_agent *agent, const char *prompt,
+                           struct pinfold_error *err);
+/* Append a message, which is then empty, and tell the hooks. */
+int pf_messages_add(struct pinfold_agent *agent, struct pinfold_message *message,
+                    struct pinfold_error *err);
+/* Append the result of a call to a message, as text. */
+int pf_message_add_result(struct pinfold_message *message, const char *id,
+                          const struct pinfold_tool_result *result, struct pinfold_error *err);
 
 /* binding.c: an operation in the workspace. change: it is more than looking. */
 struct pf_use {

@@ -74,6 +74,41 @@ int pf_hooks_before_invocation(struct pinfold_agent *agent, struct pinfold_cance
     return r;
 }
 
+int pf_hooks_before_model(struct pinfold_agent *agent, struct pinfold_error *err)
+{
+    const struct pf_hook *hook = NULL;
+    int r = 0;
+
+    while (r == 0 && (hook = next_hook(agent, hook)))
+        if (hook->hooks.before_model_call)
+            r = hook->hooks.before_model_call(hook->hooks.ctx, agent, err);
+    return r;
+}
+
+int pf_hooks_after_model(struct pinfold_agent *agent, struct pinfold_after_model_call *event,
+                         struct pinfold_error *err)
+{
+    const struct pf_hook *hook = NULL;
+    int r = 0;
+
+    while (r == 0 && (hook = previous_hook(agent, hook)))
+        if (hook->hooks.after_model_call)
+            r = hook->hooks.after_model_call(hook->hooks.ctx, event, err);
+    return r;
+}
+
+int pf_hooks_message(struct pinfold_agent *agent, const struct pinfold_message *message,
+                     struct pinfold_error *err)
+{
+    const struct pf_hook *hook = NULL;
+    int r = 0;
+
+    while (r == 0 && (hook = next_hook(agent, hook)))
+        if (hook->hooks.message_added)
+            r = hook->hooks.message_added(hook->hooks.ctx, agent, message, err);
+    return r;
+}
+
 int pf_hooks_after_invocation(struct pinfold_agent *agent, int result, struct pinfold_error *err)
 {
     const struct pf_hook *hook = NULL;
