@@ -135,7 +135,7 @@ static int retrieve_from_file(void *state, const char *reference, struct pinfold
     int r = name ? pf_file_read(directory->fd, name, PF_BUF_UNLIMITED, &data, NULL, &local)
                  : -PINFOLD_EVALUE;
 
-    if (!name || local.sys_errno == ENOENT || local.sys_errno == EXDEV)
+    if (!name || local.sys_errno == ENOENT || local.code == PINFOLD_EPATH)
         return pf_fail(err, PINFOLD_EVALUE, "there is no reference \"%s\"", PF_QUOTE(reference));
     if (r < 0) {
         if (err)
