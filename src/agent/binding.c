@@ -217,6 +217,8 @@ int pinfold_agent_attach(struct pinfold_agent *agent, struct pinfold_sandbox *sa
 {
     struct attach attach = { .sandbox = sandbox, .mode = mode };
 
+    if (!sandbox)
+        return pf_fail(err, PINFOLD_EATTACH, "attach agent %s: no sandbox", PF_QUOTE(agent->id));
     if (mode != PINFOLD_READ_WRITE && mode != PINFOLD_READ_ONLY)
         return pf_fail(err, PINFOLD_EATTACH, "attach agent %s: there is no mode %d",
                        PF_QUOTE(agent->id), (int)mode);

@@ -51,97 +51,115 @@ static const struct pf_hook *previous_hook(struct pinfold_agent *agent, const st
     return previous;
 }
 
+/* Hooks always get an error to fill, whether the caller wants it or not. */
+static int finish(int r, struct pinfold_error *own, struct pinfold_error *err)
+{
+    if (r < 0 && !own->code)
+        pf_fail(own, (enum pinfold_code) - r, "a hook failed, and did not say why");
+    if (r < 0 && err)
+        *err = *own;
+    return r;
+}
+
 int pf_hooks_initialized(struct pinfold_agent *agent, struct pinfold_error *err)
 {
+    struct pinfold_error own = PINFOLD_ERROR_INIT;
     const struct pf_hook *hook = NULL;
     int r = 0;
 
     while (r == 0 && (hook = next_hook(agent, hook)))
         if (hook->hooks.agent_initialized)
-            r = hook->hooks.agent_initialized(hook->hooks.ctx, agent, err);
-    return r;
+            r = hook->hooks.agent_initialized(hook->hooks.ctx, agent, &own);
+    return finish(r, &own, err);
 }
 
 int pf_hooks_before_invocation(struct pinfold_agent *agent, struct pinfold_cancel *cancel,
                                struct pinfold_error *err)
 {
+    struct pinfold_error own = PINFOLD_ERROR_INIT;
     const struct pf_hook *hook = NULL;
     int r = 0;
 
     while (r == 0 && (hook = next_hook(agent, hook)))
         if (hook->hooks.before_invocation)
-            r = hook->hooks.before_invocation(hook->hooks.ctx, agent, cancel, err);
-    return r;
+            r = hook->hooks.before_invocation(hook->hooks.ctx, agent, cancel, &own);
+    return finish(r, &own, err);
 }
 
 int pf_hooks_before_model(struct pinfold_agent *agent, struct pinfold_error *err)
 {
+    struct pinfold_error own = PINFOLD_ERROR_INIT;
     const struct pf_hook *hook = NULL;
     int r = 0;
 
     while (r == 0 && (hook = next_hook(agent, hook)))
         if (hook->hooks.before_model_call)
-            r = hook->hooks.before_model_call(hook->hooks.ctx, agent, err);
-    return r;
+            r = hook->hooks.before_model_call(hook->hooks.ctx, agent, &own);
+    return finish(r, &own, err);
 }
 
 int pf_hooks_after_model(struct pinfold_agent *agent, struct pinfold_after_model_call *event,
                          struct pinfold_error *err)
 {
+    struct pinfold_error own = PINFOLD_ERROR_INIT;
     const struct pf_hook *hook = NULL;
     int r = 0;
 
     while (r == 0 && (hook = previous_hook(agent, hook)))
         if (hook->hooks.after_model_call)
-            r = hook->hooks.after_model_call(hook->hooks.ctx, event, err);
-    return r;
+            r = hook->hooks.after_model_call(hook->hooks.ctx, event, &own);
+    return finish(r, &own, err);
 }
 
 int pf_hooks_message(struct pinfold_agent *agent, const struct pinfold_message *message,
                      struct pinfold_error *err)
 {
+    struct pinfold_error own = PINFOLD_ERROR_INIT;
     const struct pf_hook *hook = NULL;
     int r = 0;
 
     while (r == 0 && (hook = next_hook(agent, hook)))
         if (hook->hooks.message_added)
-            r = hook->hooks.message_added(hook->hooks.ctx, agent, message, err);
-    return r;
+            r = hook->hooks.message_added(hook->hooks.ctx, agent, message, &own);
+    return finish(r, &own, err);
 }
 
 int pf_hooks_after_invocation(struct pinfold_agent *agent, int result, struct pinfold_error *err)
 {
+    struct pinfold_error own = PINFOLD_ERROR_INIT;
     const struct pf_hook *hook = NULL;
     int r = 0;
 
     while (r == 0 && (hook = previous_hook(agent, hook)))
         if (hook->hooks.after_invocation)
-            r = hook->hooks.after_invocation(hook->hooks.ctx, agent, result, err);
-    return r;
+            r = hook->hooks.after_invocation(hook->hooks.ctx, agent, result, &own);
+    return finish(r, &own, err);
 }
 
 int pf_hooks_before_tool(struct pinfold_agent *agent, struct pinfold_before_tool_call *event,
                          struct pinfold_error *err)
 {
+    struct pinfold_error own = PINFOLD_ERROR_INIT;
     const struct pf_hook *hook = NULL;
     int r = 0;
 
     while (r == 0 && (hook = next_hook(agent, hook)))
         if (hook->hooks.before_tool_call)
-            r = hook->hooks.before_tool_call(hook->hooks.ctx, event, err);
-    return r;
+            r = hook->hooks.before_tool_call(hook->hooks.ctx, event, &own);
+    return finish(r, &own, err);
 }
 
 int pf_hooks_after_tool(struct pinfold_agent *agent, struct pinfold_after_tool_call *event,
                         struct pinfold_error *err)
 {
+    struct pinfold_error own = PINFOLD_ERROR_INIT;
     const struct pf_hook *hook = NULL;
     int r = 0;
 
     while (r == 0 && (hook = previous_hook(agent, hook)))
         if (hook->hooks.after_tool_call)
-            r = hook->hooks.after_tool_call(hook->hooks.ctx, event, err);
-    return r;
+            r = hook->hooks.after_tool_call(hook->hooks.ctx, event, &own);
+    return finish(r, &own, err);
 }
 
 void pf_hooks_clear(struct pinfold_agent *agent, bool free_contexts)

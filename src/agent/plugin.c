@@ -143,8 +143,12 @@ static int enter(struct pinfold_agent *agent, struct pinfold_plugin *plugin,
 static int bring(struct pinfold_agent *agent, struct pinfold_plugin *plugin,
                  struct pinfold_error *err)
 {
+    struct pinfold_error own = PINFOLD_ERROR_INIT;
     size_t added = 0;
-    int r = plugin->init_agent ? plugin->init_agent(plugin->ctx, agent, err) : 0;
+    int r = plugin->init_agent ? plugin->init_agent(plugin->ctx, agent, &own) : 0;
+
+    if (r < 0 && err)
+        *err = own;
 
     while (r == 0 && added < plugin->tool_count) {
         r = pinfold_agent_add_tool(agent, plugin->tools[added], err);

@@ -183,6 +183,11 @@ int pinfold_tool_check_input(const struct pinfold_tool *tool, const char *input,
     return r < 0 ? pf_fail_nomem(err) : r;
 }
 
+bool pf_tool_runs(const struct pinfold_tool *tool, pinfold_tool_fn run)
+{
+    return tool->run == run;
+}
+
 int pf_tool_run(const struct pinfold_tool *tool, struct pinfold_tool_call *call,
                 struct pinfold_tool_result *ret_result, struct pinfold_error *err)
 {

@@ -29,6 +29,8 @@ int pf_tool_parse(const struct pinfold_tool *tool, const char *text, size_t len,
 int pf_tool_run(const struct pinfold_tool *tool, struct pinfold_tool_call *call,
                 struct pinfold_tool_result *ret_result, struct pinfold_error *err);
 
+bool pf_tool_runs(const struct pinfold_tool *tool, pinfold_tool_fn run);
+
 /* "error" with this text, in place of whatever the result held. 0 or -PINFOLD_ENOMEM. */
 int pf_tool_result_fail(struct pinfold_tool_result *result, const char *format, ...)
         PINFOLD_PRINTF(2, 3);

@@ -300,8 +300,14 @@ int pf_workspace_tools_add(struct pinfold_agent *agent, bool executes,
 
 void pf_workspace_tools_remove(struct pinfold_agent *agent)
 {
-    for (size_t i = 0; i < PF_COUNT(workspace_tools); i++)
-        pinfold_agent_remove_tool(agent, workspace_tools[i].name);
+    for (size_t i = 0; i < PF_COUNT(workspace_tools); i++) {
+        PF_CLEANUP(pf_tool_unrefp)
+        struct pinfold_tool *tool = pinfold_agent_get_tool(agent, workspace_tools[i].name);
+
+        /* A name that a read-only agent left free may be somebody else's by now. */
+        if (tool && pf_tool_runs(tool, workspace_tools[i].run))
+            pinfold_agent_remove_tool(agent, workspace_tools[i].name);
+    }
 }
 
 /* ---- the plugin ---- */

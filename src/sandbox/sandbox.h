@@ -21,7 +21,7 @@ enum pf_sandbox_state {
 struct pinfold_sandbox {
     /* Set by new, never changed. */
     char *workspace_id;
-    char *view; /* the name of a read-only view, see view.c; NULL: this is a sandbox */
+    char *view;     /* the name of a read-only view, see view.c; NULL: this is a sandbox */
     char *agent_id; /* of a handle or a view that is one agent's, see handle.c; else NULL */
     struct pinfold_backend *backend; /* instance or template; of a view: its own */
     struct pinfold_manager *manager;

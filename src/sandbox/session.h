@@ -74,8 +74,8 @@ struct pinfold_audit_sink pf_session_audit(const struct pf_session *session);
 int pf_session_snapshot(struct pf_session *session, struct pinfold_session *ret);
 int pf_session_mark_prepared(struct pf_session *session, const struct pinfold_seed_result *result);
 
-/* Who seeds a session that several may find: begin waits for whoever is at it. Returns 1 (the caller
- * does, and calls end), 0 (it is prepared), -PINFOLD_ESTART (it is not live) or
+/* Who seeds a session that several may find: begin waits for whoever is at it. Returns 1 (the
+ * caller does, and calls end), 0 (it is prepared), -PINFOLD_ESTART (it is not live) or
  * -PINFOLD_ECANCELLED. */
 int pf_session_begin_prepare(struct pf_session *session, struct pinfold_cancel *cancel,
                              struct pinfold_error *err);
