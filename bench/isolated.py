@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import tempfile
 
-from output import in_turns, spawn
+from output import processes
 
 DENSITY = 1000
 BWRAP = ["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"]
@@ -85,13 +85,11 @@ def starts(build, rounds, others):
     return "From nothing to the first finished command, through the library", goal, found
 
 
-def processes(build, rounds, others):
+def whole(build, rounds, others):
     pinfold = str(pathlib.Path(build).resolve() / "pinfold")
-    contenders = {"pinfold run --backend isolated": lambda: spawn(
-        [pinfold, "run", "-q", "--backend", "isolated", "--", "true"])}
-    for name, argv in others.items():
-        contenders[name] = lambda argv=argv: spawn(argv)
-    return "The whole process", "at most 0.5 x of bwrap", in_turns(contenders, rounds)
+    contenders = {"pinfold run --backend isolated":
+                  [pinfold, "run", "--backend", "isolated", "--", "true"], **others}
+    return "The whole process", "at most 0.5 x of bwrap", processes(build, contenders, rounds)
 
 
 def times(build, rounds=7):
@@ -105,7 +103,7 @@ def times(build, rounds=7):
         if argv:
             others["crun run"] = argv
         found.append(starts(build, rounds, others))
-        found.append(processes(build, rounds, others))
+        found.append(whole(build, rounds, others))
     return found
 
 

@@ -52,25 +52,34 @@ static const char *place(void)
 }
 
 /* Returns 0, -EAGAIN when a sweep was faster, or another -errno. */
-static int make_locked(const char *path, int *ret_fd)
+static int lock_new(const char *path, int *ret_fd)
 {
-    _cleanup_close_ int fd = -1;
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
 
-    if (mkdir(path, 0700) < 0)
-        return errno == EEXIST ? -EAGAIN : -errno;
-    fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && errno != ENOENT) {
-        int saved = errno;
-        rmdir(path);
-        return -saved;
-    }
+    if (fd < 0)
+        return errno == ENOENT ? -EAGAIN : -errno;
     /* Where locks do not work no sweep gets one either, and so leaves the directory alone. */
-    if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) ||
-        fstat(fd, &st) < 0 || st.st_nlink == 0)
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return -EAGAIN;
+    if (fstat(fd, &st) < 0)
+        return -errno;
+    if (st.st_nlink == 0)
         return -EAGAIN;
     *ret_fd = TAKE_FD(fd);
     return 0;
+}
+
+static int make_locked(const char *path, int *ret_fd)
+{
+    int r;
+
+    if (mkdir(path, 0700) < 0)
+        return errno == EEXIST ? -EAGAIN : -errno;
+    r = lock_new(path, ret_fd);
+    if (r < 0 && r != -EAGAIN)
+        rmdir(path);
+    return r;
 }
 
 static void workspace_freep(struct pinfold_temp_workspace **workspace)

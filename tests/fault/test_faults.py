@@ -87,14 +87,14 @@ def check(run: Run, dest: Path, tmp: Path, mark: str) -> None:
         assert "out" in run.out, f"call {run.number}: output lost: {run}"
     else:
         assert run.err.strip(), f"call {run.number}: failed without a word: {run}"
-    left = [p.name for p in tmp.iterdir()]
-    said = "remove the workspace" in run.err or "the results are kept in" in run.err
-    assert not left or said, f"call {run.number}: {left} left: {run}"
-    # The supervisor may be there a moment longer than its owner.
+    # The supervisor may be there a moment longer than its owner, and sweeps the directory last.
     deadline = time.monotonic() + 20
     while alive_with(mark) and time.monotonic() < deadline:
         time.sleep(0.005)
     assert not alive_with(mark), f"call {run.number}: a process was left: {run}"
+    left = [p.name for p in tmp.iterdir()]
+    said = "remove the workspace" in run.err or "the results are kept in" in run.err
+    assert not left or said, f"call {run.number}: {left} left: {run}"
 
 
 def sweep(base: Path, kind: str, error: int, json: bool, backend: str) -> list[Run]:

@@ -40,6 +40,8 @@ enum { MAX_REQUESTS = 8, REQUEST_MAX = 32768 };
 struct server {
     int listener, port;
     pthread_t thread;
+    pthread_mutex_t
+            answering; /* held while a reply is sent: the client may have it before the end */
     const char *replies[MAX_REQUESTS]; /* the last one again and again; NULL: hang up */
     size_t lengths[MAX_REQUESTS];      /* 0: of the text */
     bool close_after;
@@ -71,24 +73,31 @@ static bool send_all(int fd, const char *data, size_t len)
     return true;
 }
 
+/* Under the lock. Returns whether the connection stays. */
+static bool answer(struct server *server, int fd, const char *text)
+{
+    unsigned at = server->request_count < MAX_REQUESTS ? server->request_count : MAX_REQUESTS - 1;
+
+    if (server->request_count < MAX_REQUESTS)
+        server->requests[at] = strdup(text);
+    server->request_count++;
+    while (at > 0 && !server->replies[at] && !server->lengths[at])
+        at--;
+    return server->replies[at] &&
+           send_all(fd, server->replies[at],
+                    server->lengths[at] ? server->lengths[at] : strlen(server->replies[at])) &&
+           !server->close_after;
+}
+
 static void serve(struct server *server, int fd)
 {
     static char text[REQUEST_MAX];
+    bool stays = true;
 
-    while (read_request(fd, text, REQUEST_MAX)) {
-        unsigned at =
-                server->request_count < MAX_REQUESTS ? server->request_count : MAX_REQUESTS - 1;
-        if (server->request_count < MAX_REQUESTS)
-            server->requests[at] = strdup(text);
-        server->request_count++;
-        while (at > 0 && !server->replies[at] && !server->lengths[at])
-            at--;
-        if (!server->replies[at])
-            return;
-        if (!send_all(fd, server->replies[at],
-                      server->lengths[at] ? server->lengths[at] : strlen(server->replies[at])) ||
-            server->close_after)
-            return;
+    while (stays && read_request(fd, text, REQUEST_MAX)) {
+        pthread_mutex_lock(&server->answering);
+        stays = answer(server, fd, text);
+        pthread_mutex_unlock(&server->answering);
     }
 }
 
@@ -142,6 +151,7 @@ static int set_up(void **state)
     assert_int_equal(pf_aws_provider_new(&keys, f->http, &f->provider, &f->err), 0);
     start_client("aws.codeinterpreter.v1");
     f->call.deadline = pf_clock_deadline(60 * PF_NS_PER_SEC);
+    pthread_mutex_init(&f->server.answering, NULL);
     pthread_create(&f->server.thread, NULL, run_server, &f->server);
     *state = f;
     return 0;
@@ -149,9 +159,21 @@ static int set_up(void **state)
 
 static void forget_requests(void)
 {
+    pthread_mutex_lock(&f->server.answering);
     for (unsigned i = 0; i < MAX_REQUESTS; i++)
         free(TAKE(f->server.requests[i]));
     f->server.request_count = 0;
+    pthread_mutex_unlock(&f->server.answering);
+}
+
+/* From here on the server does not look at the first reply. */
+static void withdraw_reply(void)
+{
+    pthread_mutex_lock(&f->server.answering);
+    f->server.close_after = false;
+    f->server.replies[0] = NULL;
+    f->server.lengths[0] = 0;
+    pthread_mutex_unlock(&f->server.answering);
 }
 
 static int tear_down(void **state)
@@ -162,6 +184,7 @@ static int tear_down(void **state)
     pf_http_free(f->http); /* kept connections end, and the server's read with them */
     shutdown(f->server.listener, SHUT_RDWR);
     pthread_join(f->server.thread, NULL);
+    pthread_mutex_destroy(&f->server.answering);
     close(f->server.listener);
     assert_int_equal(count_descriptors(), f->descriptors);
     forget_requests();
@@ -480,9 +503,7 @@ static void understand(const char *name, const json_t *vector)
     if (!throttled && !strstr(name, "expired")) /* nothing runs twice */
         assert_int_equal(f->server.request_count, 1);
     pf_agentcore_result_done(&result);
-    f->server.close_after = false;
-    f->server.replies[0] = NULL;
-    f->server.lengths[0] = 0;
+    withdraw_reply();
     f->call.session_gone = NULL;
     replies_compared++;
 }
@@ -512,7 +533,7 @@ static void read_get_reply(const char *name, const json_t *vector)
                          json_integer_value(json_object_get(want, "sessionTimeoutSeconds")));
     }
     json_decref(got);
-    f->server.replies[0] = NULL;
+    withdraw_reply();
 }
 
 static void a_session_is_described_however_its_times_are_written(void **state)
@@ -662,7 +683,8 @@ static void expired_credentials_are_asked_for_once_more(void **state)
 
 static void a_clock_that_is_wrong_is_put_right_once(void **state)
 {
-    char reply[300], date[64];
+    static char reply[300]; /* the server may still look at it when the client has it whole */
+    char date[64];
     time_t later = time(NULL) + 3 * 3600;
     struct tm tm;
 

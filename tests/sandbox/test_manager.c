@@ -188,7 +188,7 @@ static void two_backends_on_one_storage_are_refused(void **unused)
 
 static void only_idle_sessions_expire(void **unused)
 {
-    struct pinfold_manager *manager = manager_with_ttl(0.05);
+    struct pinfold_manager *manager = manager_with_ttl(1);
     struct fake fake = { 0 };
     struct pinfold_backend *backend = fake_backend(&fake);
     struct pinfold_backend_factory factory = { .make = fake_make, .ctx = backend };
@@ -198,7 +198,7 @@ static void only_idle_sessions_expire(void **unused)
     assert_int_equal(pinfold_manager_get_or_create(manager, "s", &factory, NULL, NULL, NULL), 0);
     assert_int_equal(pinfold_manager_cleanup_expired(manager, &ids, NULL), 0);
     assert_int_equal(ids.count, 0);
-    usleep(80000);
+    usleep(1100000);
     assert_int_equal(pinfold_manager_cleanup_expired(manager, &ids, NULL), 0);
     assert_int_equal(ids.count, 1);
     assert_string_equal(ids.items[0], "s");

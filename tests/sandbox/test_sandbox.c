@@ -241,21 +241,21 @@ static void a_running_command_keeps_its_sandbox_from_expiring(void **unused)
     assert_int_equal(pinfold_manager_new(&manager_options, &manager, NULL), 0);
     options.workspace_id = "w";
     options.backend = backend;
-    options.ttl_seconds = 0.05; /* counts, not the manager's hour */
+    options.ttl_seconds = 1; /* counts, not the manager's hour */
     options.manager = manager;
     options.sync_dest = "/artifacts";
     assert_int_equal(pinfold_sandbox_new(&options, &sandbox, NULL), 0);
     assert_int_equal(pinfold_sandbox_start(sandbox, NULL, NULL, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, execute_in_thread, sandbox), 0);
     fake_wait_executing(&fake, 1);
-    usleep(80000);
+    usleep(1100000);
     assert_int_equal(pinfold_manager_cleanup_expired(manager, &ids, NULL), 0);
     assert_int_equal(ids.count, 0);
     fake_stop_commands(&fake, NULL);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(pinfold_manager_cleanup_expired(manager, &ids, NULL), 0);
     assert_int_equal(ids.count, 0); /* its end was activity */
-    usleep(80000);
+    usleep(1100000);
     assert_int_equal(pinfold_manager_cleanup_expired(manager, &ids, NULL), 0);
     assert_int_equal(ids.count, 1);
     assert_string_equal(fake.last_dest, "/artifacts");
