@@ -360,17 +360,20 @@ struct pinfold_model_options {
      * anywhere but to base_url, and over plain http to this machine only. */
     const char *api_key;
     bool allow_plain_http;     /* send the key over plain http to other machines, too */
-    unsigned max_tokens;       /* of a reply; 0: 8,192, but with "openai": the server's own */
+    unsigned max_tokens;       /* of a reply; 0: "anthropic" 8,192, others their own */
     const double *temperature; /* NULL: the provider's own */
     /* A JSON object whose members are put into every request's body, over what stands there: what a
      * provider knows besides, such as {"thinking": {"type": "enabled", "budget_tokens": 4096}}. May
      * be NULL. */
     const char *extra;
     double connect_timeout_seconds; /* 0: 10 */
-    double idle_timeout_seconds;    /* nothing arrives for so long; 0: 120 */
-    double timeout_seconds;         /* all attempts together; 0: 600 */
+    double idle_timeout_seconds;    /* nothing arrives for so long; 0: 300 */
+    double timeout_seconds;         /* all attempts together; 0: 1,800 */
     unsigned attempts;              /* at most, with the first one; 0: 5; up to 20 */
-    size_t max_reply_bytes;         /* of the wire, headers excluded; 0: 64 MiB */
+    /* Before the second attempt, doubled before each one after it up to 20 s, less up to a half of
+     * it at random; what the provider asks for with retry-after instead, up to 60 s. 0: 0.5 */
+    double backoff_seconds;
+    size_t max_reply_bytes; /* of the wire, headers excluded; 0: 64 MiB */
     bool send_reasoning; /* "openai": send reasoning back to the server; some refuse it, some need
                             it */
     /* "bedrock" only. region NULL: AWS_REGION, AWS_DEFAULT_REGION, the profile's. Credentials:

@@ -76,4 +76,43 @@ static inline int listen_to(void *ctx, const struct pinfold_model_event *event)
     return 0;
 }
 
+/* Write a reply down: "T(text) R(thought) C(id name input) B(id name broken input) stop". */
+static inline const char *write_down(const struct pinfold_model_reply *reply)
+{
+    static const char *const stops[] = { "?",       "end",           "tool_use", "length",
+                                         "refusal", "stop_sequence", "pause" };
+    static char down[4096];
+    size_t len = 0;
+
+    for (size_t i = 0; i < reply->message.count; i++) {
+        const struct pinfold_block *block = &reply->message.blocks[i];
+        bool call = block->kind == PINFOLD_BLOCK_TOOL_USE;
+        len += (size_t)snprintf(down + len, sizeof(down) - len, "%c(%s%s%s%s%.3000s) ",
+                                block->kind == PINFOLD_BLOCK_TEXT        ? 'T'
+                                : block->kind == PINFOLD_BLOCK_REASONING ? 'R'
+                                : block->input_valid                     ? 'C'
+                                                                         : 'B',
+                                call ? block->id : "", call ? " " : "", call ? block->name : "",
+                                call ? " " : "", block->text);
+    }
+    snprintf(down + len, sizeof(down) - len, "%s", stops[reply->stop]);
+    return down;
+}
+
+/* One question with one answer. */
+static inline int ask(struct pinfold_model *model, const struct pinfold_message *messages,
+                      size_t count, struct ear *ear, struct pinfold_model_reply *reply,
+                      struct pinfold_error *err)
+{
+    struct pinfold_model_request request = PINFOLD_MODEL_REQUEST_INIT;
+
+    request.messages = messages;
+    request.message_count = count;
+    if (ear) {
+        request.on_event = listen_to;
+        request.on_event_ctx = ear;
+    }
+    return pinfold_model_converse(model, &request, reply, ear ? ear->fire : NULL, err);
+}
+
 #endif

@@ -24,20 +24,6 @@ static struct pinfold_model *script(const char *json)
     return model;
 }
 
-static int ask(struct pinfold_model *model, const struct pinfold_message *messages, size_t count,
-               struct ear *ear, struct pinfold_model_reply *reply, struct pinfold_error *err)
-{
-    struct pinfold_model_request request = PINFOLD_MODEL_REQUEST_INIT;
-
-    request.messages = messages;
-    request.message_count = count;
-    if (ear) {
-        request.on_event = listen_to;
-        request.on_event_ctx = ear;
-    }
-    return pinfold_model_converse(model, &request, reply, ear ? ear->fire : NULL, err);
-}
-
 static void a_script_is_played_turn_by_turn(void **state)
 {
     struct pinfold_model *model = script(
