@@ -43,7 +43,7 @@ struct pinfold_tool_result {
 /* Runs a call: fills ret_result, which comes empty, and returns 0; or returns a negative code with
  * err filled, which becomes a result of status "error" with that text, and never ends the agent.
  * Called from any thread, and for the calls of one turn of a model from several at once. Should
- * give up soon after pinfold_tool_call_cancel_token() has fired. */
+ * give up soon after pinfold_tool_call_cancel_token() has fired. err is never NULL. */
 typedef int (*pinfold_tool_fn)(void *ctx, struct pinfold_tool_call *call,
                                struct pinfold_tool_result *ret_result, struct pinfold_error *err);
 

@@ -48,8 +48,17 @@ int pf_sandbox_view_for(struct pinfold_sandbox *sandbox, const char *agent_id,
                         struct pinfold_sandbox **ret, struct pinfold_error *err)
 {
     struct pinfold_sandbox *view = NULL;
-    int r = pinfold_sandbox_view(sandbox, agent_id, &view, err);
+    struct pf_session *session = NULL;
+    bool has_views;
+    int r = pf_sandbox_begin(sandbox, &session, err);
 
+    if (r < 0)
+        return r;
+    has_views = pf_session_backend(session)->ops->view;
+    pf_sandbox_end(session);
+    if (!has_views) /* to try would be audited as a failure */
+        return -PINFOLD_ENOTSUP;
+    r = pinfold_sandbox_view(sandbox, agent_id, &view, err);
     if (r < 0)
         return r;
     view->agent_id = strdup(agent_id);
