@@ -338,6 +338,85 @@ static void row_086_agents_of_a_stopped_sandbox_stay_usable(void **state)
     pinfold_tool_unref(other);
 }
 
+/* A command that an agent runs in a thread, and what became of it. */
+struct command {
+    struct pinfold_agent *agent;
+    int r;
+    char said[256];
+};
+
+static void *run_sleep(void *ctx)
+{
+    static const char command[] = "echo $$ > pid; sleep 600; echo late > late";
+    struct pinfold_bytes text = { 0 };
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    struct command *it = ctx;
+
+    it->r = pinfold_run_command(it->agent, command, NULL, &text, NULL, &err);
+    snprintf(it->said, sizeof(it->said), "%s", err.msg);
+    pinfold_bytes_done(&text);
+    return NULL;
+}
+
+static void *call_sleep(void *ctx)
+{
+    static const char input[] = "{\"command\":\"echo $$ > pid; sleep 600; echo late > late\"}";
+    struct pinfold_tool_result answer = { 0 };
+    struct command *it = ctx;
+
+    it->r = pinfold_agent_call_tool(it->agent, "execute", input, strlen(input), &answer, NULL,
+                                    NULL);
+    if (it->r == 0)
+        snprintf(it->said, sizeof(it->said), "%s", answer.items[0].data.data);
+    pinfold_tool_result_done(&answer);
+    return NULL;
+}
+
+static void row_086_what_an_agent_runs_ends_with_its_detach(void **state)
+{
+    struct spec *s = *state;
+    struct command helper = { 0 }, tool = { 0 };
+    pthread_t thread;
+
+    spec_start_plain(s);
+    new_attached(s, PINFOLD_READ_WRITE);
+    helper.agent = tool.agent = agent;
+    assert_int_equal(pthread_create(&thread, NULL, run_sleep, &helper), 0);
+    spec_wait_for(s, "ws/pid");
+    pinfold_agent_detach(agent);
+    pthread_join(thread, NULL);
+    assert_int_equal(helper.r, -PINFOLD_EDETACHED);
+    assert_non_null(strstr(helper.said, "was detached from the workspace meanwhile"));
+    spec_ok(s, pinfold_agent_attach(agent, s->sandbox, PINFOLD_READ_WRITE, &s->err));
+    spec_run(s, "rm pid");
+    assert_int_equal(pthread_create(&thread, NULL, call_sleep, &tool), 0);
+    spec_wait_for(s, "ws/pid");
+    spec_stop(s); /* which detaches first */
+    pthread_join(thread, NULL);
+    assert_int_equal(tool.r, 0); /* a result, which says so */
+    assert_non_null(strstr(tool.said, "AgentSandboxDetachedError"));
+    spec_missing(s, "ws/late");
+}
+
+static void row_068_cancelling_an_agent_kills_its_command(void **state)
+{
+    struct spec *s = *state;
+    struct command tool = { 0 };
+    pthread_t thread;
+
+    spec_start_plain(s);
+    new_attached(s, PINFOLD_READ_WRITE);
+    tool.agent = agent;
+    assert_int_equal(pthread_create(&thread, NULL, call_sleep, &tool), 0);
+    spec_wait_for(s, "ws/pid");
+    pinfold_agent_cancel(agent);
+    pthread_join(thread, NULL);
+    assert_int_equal(tool.r, -PINFOLD_ECANCELLED);
+    spec_run(s, "ls /proc/$(cat pid)/stat 2>/dev/null || echo gone");
+    spec_stdout_is(s, "gone\n");
+    answers(s, "execute", "{\"command\":\"echo on\"}", "exit code: 0\non\n");
+}
+
 static void row_078_a_read_only_agent_runs_nothing(void **state)
 {
     struct spec *s = *state;
@@ -452,6 +531,8 @@ int main(void)
         SPEC_TEST(row_113_other_tools_of_the_host_stay_and_are_warned_of),
         SPEC_TEST(row_114_every_helper_of_a_detached_agent_fails),
         SPEC_TEST(row_086_agents_of_a_stopped_sandbox_stay_usable),
+        SPEC_TEST(row_086_what_an_agent_runs_ends_with_its_detach),
+        SPEC_TEST(row_068_cancelling_an_agent_kills_its_command),
         SPEC_TEST(row_078_a_read_only_agent_runs_nothing),
         SPEC_TEST(row_115_tools_of_ones_own_are_held_to_the_mode),
         SPEC_TEST(row_116_a_sandbox_plugin_of_the_users_is_enough),
