@@ -382,7 +382,7 @@ static void row_086_what_an_agent_runs_ends_with_its_detach(void **state)
     new_attached(s, PINFOLD_READ_WRITE);
     helper.agent = tool.agent = agent;
     assert_int_equal(pthread_create(&thread, NULL, run_sleep, &helper), 0);
-    spec_wait_for(s, "ws/pid");
+    spec_pid(s, "ws/pid");
     pinfold_agent_detach(agent);
     pthread_join(thread, NULL);
     assert_int_equal(helper.r, -PINFOLD_EDETACHED);
@@ -390,7 +390,7 @@ static void row_086_what_an_agent_runs_ends_with_its_detach(void **state)
     spec_ok(s, pinfold_agent_attach(agent, s->sandbox, PINFOLD_READ_WRITE, &s->err));
     spec_run(s, "rm pid");
     assert_int_equal(pthread_create(&thread, NULL, call_sleep, &tool), 0);
-    spec_wait_for(s, "ws/pid");
+    spec_pid(s, "ws/pid");
     spec_stop(s); /* which detaches first */
     pthread_join(thread, NULL);
     assert_int_equal(tool.r, 0); /* a result, which says so */
@@ -408,7 +408,7 @@ static void row_068_cancelling_an_agent_kills_its_command(void **state)
     new_attached(s, PINFOLD_READ_WRITE);
     tool.agent = agent;
     assert_int_equal(pthread_create(&thread, NULL, call_sleep, &tool), 0);
-    spec_wait_for(s, "ws/pid");
+    spec_pid(s, "ws/pid");
     pinfold_agent_cancel(agent);
     pthread_join(thread, NULL);
     assert_int_equal(tool.r, -PINFOLD_ECANCELLED);
