@@ -24,6 +24,8 @@
 
 #include <pinfold/pinfold.h>
 
+#include "../tests/tempdir.h"
+
 struct sandbox {
     struct pinfold_backend *backend;
     const struct pinfold_backend_ops *ops;
@@ -31,7 +33,7 @@ struct sandbox {
 };
 
 static struct pinfold_error err;
-static char workspace[] = "/tmp/pinfold-bench-XXXXXX";
+static char workspace[256];
 
 static void die(const char *what) __attribute__((noreturn));
 static void die(const char *what)
@@ -270,7 +272,7 @@ int main(int argc, char **argv)
 {
     int number = argc > 2 ? atoi(argv[2]) : 0;
 
-    if (!mkdtemp(workspace))
+    if (!test_tempdir("pinfold-bench", workspace, sizeof(workspace)))
         die("make a workspace");
     if (number > 0 && strcmp(argv[1], "command") == 0 && argc > 3)
         measure_commands(number, (const char *const *)argv + 3);

@@ -12,15 +12,18 @@
 
 PINFOLD_BEGIN_DECLS
 
-/* What a sandbox may use. Zero is the default named, PINFOLD_UNLIMITED no limit. */
+/* What a sandbox may use. Zero is the default named, PINFOLD_UNLIMITED no limit. What no command
+ * could run with is refused: the least is given below. */
 #define PINFOLD_UNLIMITED UINT64_MAX
 
 struct pinfold_limits {
     uint64_t memory_bytes;    /* of the whole sandbox, files in memory included, by control group;
-                                 else of the data of each process, by rlimit; 0: 4 GiB */
-    uint64_t processes;       /* threads included; 0: 1,024 */
+                                 else of the data of each process, by rlimit; at least 1 MiB; 0:
+                                 4 GiB */
+    uint64_t processes;       /* threads included, and our own two; 3 to 4,194,304; 0: 1,024 */
     uint64_t cpu_seconds;     /* of each process, user and system; 0: no limit */
-    uint64_t open_files;      /* of each process; 0: 4,096, or the hard limit when that is lower */
+    uint64_t open_files;      /* of each process; at least 16; 0: 4,096. The hard limit when that is
+                                 lower */
     uint64_t file_bytes;      /* of each file; 0: no limit */
     uint64_t tmp_bytes;       /* of each of /tmp, the home directory and /dev/shm; 0: 1 GiB, or a
                                  quarter of memory_bytes when that is less */
@@ -30,7 +33,7 @@ struct pinfold_limits {
                                  half of what was free at the start, whichever is least.
                                  PINFOLD_UNLIMITED: not even that */
     double cpus;              /* processors' worth of time, such as 1.5, of the whole sandbox, by
-                                 control group; create fails where none can be made; at most 100,000;
+                                 control group; create fails where none can be made; 0.01 to 100,000;
                                  0: no limit */
 };
 

@@ -46,6 +46,9 @@ struct pinfold_execute_result {
     int exit_code;  /* 0..255; 124 on timeout, 128+n after signal n, 126/127 as shells use them */
     bool truncated; /* the byte limit cut something off */
     bool timed_out;
+    bool supervisor_lost;        /* something in the sandbox, the command itself perhaps, killed the
+                                    process that watches it, and so the command: exit_code is 137, and what
+                                    it used is not known. Of the isolated backend alone */
     uint64_t stdout_bytes;       /* raw bytes the command wrote, kept or not */
     uint64_t stderr_bytes;       /* likewise */
     int64_t duration_ns;         /* from spawn to the return of the call, CLOCK_MONOTONIC */

@@ -440,10 +440,9 @@ PINFOLD_API int pinfold_sandbox_plan_flush(struct pinfold_sandbox *sandbox, cons
  * ret_view  receives the view; the caller owns it, pinfold_sandbox_free(), which kills its commands
  * err       borrowed, may be NULL
  *
- * Returns 0, -PINFOLD_ENOTSUP (the backend has no views: of ours the isolated one alone has, and
- * not of a workspace that was seeded by an overlay), -PINFOLD_EVALUE (an empty name),
- * -PINFOLD_ESTART or -PINFOLD_ENOMEM. What the kernel refuses to a jail is an error of the first
- * command. Threads: any.
+ * Returns 0, -PINFOLD_ENOTSUP (the backend has no views: of ours the isolated one alone has),
+ * -PINFOLD_EVALUE (an empty name), -PINFOLD_ESTART or -PINFOLD_ENOMEM. What the kernel refuses to a
+ * jail is an error of the first command. Threads: any.
  */
 PINFOLD_API int pinfold_sandbox_view(struct pinfold_sandbox *sandbox, const char *name,
                                      struct pinfold_sandbox **ret_view, struct pinfold_error *err);

@@ -20,6 +20,7 @@
 
 #include <pinfold/cancel.h>
 #include <pinfold/error.h>
+#include <pinfold/limits.h>
 
 PINFOLD_BEGIN_DECLS
 
@@ -49,11 +50,17 @@ struct pinfold_terminal_exit {
     int exit_code; /* 0..255; 124 on timeout, 137 when it was killed, 128+n after signal n, 126/127
                       as shells use them */
     bool timed_out;
-    bool killed;           /* by pinfold_terminal_kill(), or because the sandbox was stopped */
-    uint64_t output_bytes; /* read so far */
-    int64_t duration_ns;   /* from the start to its end, CLOCK_MONOTONIC */
-    int64_t cpu_ns;        /* as struct pinfold_execute_result has it */
-    uint64_t peak_bytes;   /* likewise */
+    bool supervisor_lost; /* as struct pinfold_execute_result has it */
+    bool killed; /* by pinfold_terminal_kill(), because the sandbox was stopped, or for a limit
+                    that the owner looks after */
+    enum pinfold_limit limit; /* that ended the command: time, workspace, disk, cpu time or file
+                                 size; memory when the kernel counted a kill for it meanwhile and
+                                 the command ended with 137. NONE: none did, or it cannot be told,
+                                 as after the sandbox was stopped */
+    uint64_t output_bytes;    /* read so far */
+    int64_t duration_ns;      /* from the start to its end, CLOCK_MONOTONIC */
+    int64_t cpu_ns;           /* as struct pinfold_execute_result has it */
+    uint64_t peak_bytes;      /* likewise */
 };
 
 /* The functions of a kind of terminal, for those who make backends. All are needed. What each does
@@ -176,7 +183,8 @@ PINFOLD_API void pinfold_terminal_kill(struct pinfold_terminal *terminal);
  * err              borrowed, may be NULL
  *
  * Returns 0, -PINFOLD_ETIMEOUT (it still runs), -PINFOLD_EVALUE (a time that is no number),
- * -PINFOLD_ECANCELLED or -PINFOLD_EBACKEND (what watched it has died).
+ * -PINFOLD_ECANCELLED or -PINFOLD_EBACKEND (what watched it has died, with the sandbox or outside
+ * one).
  * Threads: any; also after the end, as often as wanted.
  */
 PINFOLD_API int pinfold_terminal_wait(struct pinfold_terminal *terminal, double timeout_seconds,

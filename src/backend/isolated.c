@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "jail/limits.h"
 #include "tree/usage.h"
 
 /* ---- what adds to the workspace from outside ---- */
@@ -120,8 +121,6 @@ static int check_net(const struct pinfold_isolated_options *options, struct pinf
     return r;
 }
 
-#define MOST_CPUS 100000
-
 static int check_options(const struct pinfold_isolated_options *options, struct pinfold_error *err)
 {
     int r;
@@ -135,10 +134,9 @@ static int check_options(const struct pinfold_isolated_options *options, struct 
     if (options->net > PINFOLD_NET_ALLOW)
         return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: no network of kind %d",
                        (int)options->net);
-    if (!(options->limits.cpus >= 0 && options->limits.cpus <= MOST_CPUS)) /* not a number too */
-        return pf_fail(err, PINFOLD_EVALUE, "IsolatedSandboxBackend: cpus must be 0 to %d, not %g",
-                       MOST_CPUS, options->limits.cpus);
-    r = check_net(options, err);
+    r = pf_limits_check(&options->limits, err);
+    if (r == 0)
+        r = check_net(options, err);
     if (r < 0)
         return r;
     r = check_absolute(options->ro, "ro", err);
@@ -251,12 +249,6 @@ static int isolated_view(void *state, struct pinfold_backend **ret_view, struct 
     _cleanup_strv_ char **ro = NULL;
     int r;
 
-    /* Its mount is the jail's own, and what is mounted in one jail cannot be shown in another. */
-    if (parent->layers.made)
-        return pf_fail(
-                err, PINFOLD_ENOTSUP,
-                "view: a workspace on an overlay of its seed has no read-only views; seed it "
-                "by copying");
     if (!view)
         return pf_fail_nomem(err);
     r = view_options(parent, &ro, &options, err);
@@ -265,6 +257,7 @@ static int isolated_view(void *state, struct pinfold_backend **ret_view, struct 
     if (r < 0)
         return r;
     view->is_view = true;
+    view->lender = parent->layers.made ? parent : NULL;
     view->quota.limit_bytes = PINFOLD_UNLIMITED; /* it adds nothing; its parent's watch goes on */
     view->dir.real_root = strdup(parent->dir.real_root);
     if (!view->dir.real_root)

@@ -30,7 +30,8 @@ struct pf_isolated {
     struct pinfold_limits limits;
     enum pinfold_seed_mode seed_mode;
     struct pf_layers layers; /* of an overlay that is in force */
-    pthread_mutex_t opening; /* guards jail, which with an overlay is opened when first needed */
+    pthread_mutex_t opening; /* guards jail, which with an overlay is opened when first needed; held
+                                while somebody looks at it who must not see it go */
     struct pf_jail *jail;
     struct pf_egress *egress; /* the way out, with PINFOLD_NET_ALLOW */
     struct pf_quota quota;
@@ -38,6 +39,9 @@ struct pf_isolated {
     pinfold_network_fn on_network;
     void *on_network_ctx;
     bool is_view; /* its jail is opened when first needed, too */
+    /* Of a view, when what it shows is a mount of this one's jail: NULL otherwise. Borrowed: the
+     * session closes views first. */
+    const struct pf_isolated *lender;
 };
 
 /* ---- isolated_life.c: operations of the table, with the state first ---- */

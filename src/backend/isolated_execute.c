@@ -140,6 +140,54 @@ static const char login_shell[] = "[ -x /bin/bash ] && SHELL=/bin/bash exec /bin
                                   "unset PS1; exec /bin/sh -i";
 static const char prompt[] = "PS1=\\u@\\h:\\w\\$ ";
 
+/* What it takes to say which limit ended the command of a terminal. */
+struct watch {
+    struct pf_isolated *isolated; /* outlives the terminal */
+    uint64_t kills;               /* for memory, before */
+    unsigned stops;               /* by the quota, before */
+    bool judged;                  /* once: afterwards the jail may be gone */
+    enum pinfold_limit limit;
+};
+
+static void judge(void *ctx, struct pinfold_terminal_exit *end)
+{
+    struct watch *watch = ctx;
+    struct pf_isolated *isolated = watch->isolated;
+    enum pinfold_limit stopped = PINFOLD_LIMIT_NONE;
+
+    pthread_mutex_lock(&isolated->opening);
+    if (!watch->judged && isolated->jail) {
+        if (end->killed && isolated->quota.kills != watch->stops)
+            stopped = (enum pinfold_limit)isolated->quota.killed_for;
+        watch->limit = pf_verdict_end_terminal(&isolated->verdict, watch->kills, stopped, end);
+        watch->judged = true;
+    }
+    if (watch->limit != PINFOLD_LIMIT_NONE)
+        end->limit = watch->limit;
+    pthread_mutex_unlock(&isolated->opening);
+}
+
+static int open_watched(struct pf_isolated *isolated, struct pf_run_request *request,
+                        const struct pinfold_terminal_options *options,
+                        struct pinfold_terminal **ret_terminal, struct pinfold_error *err)
+{
+    struct watch *watch = malloc(sizeof(*watch));
+    int r;
+
+    if (!watch)
+        return pf_fail_nomem(err);
+    *watch = (struct watch){ .isolated = isolated,
+                             .kills = pf_verdict_begin_terminal(&isolated->verdict),
+                             .stops = isolated->quota.kills };
+    pf_quota_attach(&isolated->quota, request);
+    r = pf_pty_open(isolated->dir.launcher, request, options, judge, watch, ret_terminal, err);
+    /* It runs on, and is watched as what a command leaves behind. */
+    pf_quota_detach(&isolated->quota, request, r == 0);
+    if (r < 0)
+        free(watch);
+    return r;
+}
+
 int pf_isolated_open_terminal(void *state, const struct pinfold_terminal_options *options,
                               struct pinfold_terminal **ret_terminal, struct pinfold_cancel *cancel,
                               struct pinfold_error *err)
@@ -157,11 +205,5 @@ int pf_isolated_open_terminal(void *state, const struct pinfold_terminal_options
                     err);
     if (r == 0)
         r = pf_quota_admit(&isolated->quota, 0, err);
-    if (r < 0)
-        return r;
-    pf_quota_attach(&isolated->quota, &job.request);
-    r = pf_pty_open(isolated->dir.launcher, &job.request, options, ret_terminal, err);
-    /* It runs on, and is watched as what a command leaves behind. */
-    pf_quota_detach(&isolated->quota, &job.request, r == 0);
-    return r;
+    return r < 0 ? r : open_watched(isolated, &job.request, options, ret_terminal, err);
 }

@@ -101,9 +101,19 @@ static int start_launcher(struct pf_isolated *isolated, struct pinfold_error *er
 
 int pf_isolated_open_jail(struct pf_isolated *isolated, const char *seed, struct pinfold_error *err)
 {
-    int r = pf_jail_open(
+    _cleanup_close_ int lent = -1;
+    int r = 0;
+
+    if (isolated->lender)
+        r = pf_jail_lend(isolated->lender->jail, isolated->dir.root->fd, &lent, err);
+    if (r < 0)
+        return r;
+    r = pf_jail_open(
             &(struct pf_jail_config){
-                    .workspace_fd = seed ? isolated->layers.host_fd : isolated->dir.root->fd,
+                    .workspace_fd = isolated->lender ? lent
+                                    : seed           ? isolated->layers.host_fd
+                                                     : isolated->dir.root->fd,
+                    .lent = isolated->lender != NULL,
                     .seed = seed,
                     .seed_fd = isolated->layers.seed_fd,
                     .workspace_read_only = isolated->workspace_read_only,
@@ -142,11 +152,15 @@ int pf_isolated_need_jail(struct pf_isolated *isolated, struct pinfold_error *er
 int pf_isolated_close(void *state, struct pinfold_error *err)
 {
     struct pf_isolated *isolated = state;
+    struct pf_jail *jail;
 
+    pthread_mutex_lock(&isolated->opening); /* waits for terminals look at it */
+    jail = TAKE(isolated->jail);
+    pthread_mutex_unlock(&isolated->opening);
     pf_quota_done(&isolated->quota);
     pf_directory_close(&isolated->dir);
     pf_egress_stop(TAKE(isolated->egress));
-    pf_jail_close(TAKE(isolated->jail));
+    pf_jail_close(jail);
     pf_layers_done(&isolated->layers, false);
     if (!isolated->own_root)
         return 0;

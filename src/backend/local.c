@@ -158,7 +158,8 @@ static int local_open_terminal(void *state, const struct pinfold_terminal_option
         r = pf_fail_nomem(err);
     if (r == 0)
         r = prepare(state, &what, term, &job, cancel, err);
-    return r < 0 ? r : pf_pty_open(job.launcher, &job.request, options, ret_terminal, err);
+    return r < 0 ? r
+                 : pf_pty_open(job.launcher, &job.request, options, NULL, NULL, ret_terminal, err);
 }
 
 static const struct pinfold_backend_ops local_ops = {

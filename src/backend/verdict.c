@@ -210,3 +210,28 @@ int pf_verdict_end(struct pf_verdict *verdict, uint64_t kills_before, enum pinfo
         r = append_notes(result, notes.data, notes.len);
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
+
+uint64_t pf_verdict_begin_terminal(struct pf_verdict *verdict)
+{
+    verdict->lingering = true;
+    return pf_verdict_begin(verdict);
+}
+
+enum pinfold_limit pf_verdict_end_terminal(const struct pf_verdict *verdict, uint64_t kills_before,
+                                           enum pinfold_limit stopped,
+                                           const struct pinfold_terminal_exit *end)
+{
+    const struct pinfold_execute_result result = { .exit_code = end->exit_code,
+                                                   .timed_out = end->timed_out,
+                                                   .cpu_ns = end->cpu_ns };
+    struct pf_evidence evidence = { .stopped = stopped };
+    struct pf_cgroup_counts counts;
+
+    if (end->killed && !stopped)
+        return PINFOLD_LIMIT_NONE;
+    if (died_of(&result, SIGKILL)) {
+        pf_jail_count(verdict->jail, false, &counts);
+        evidence.kills = counts.memory_kills - kills_before;
+    }
+    return pf_verdict_judge(verdict, &evidence, &result);
+}

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include <pinfold/result.h>
+#include <pinfold/terminal.h>
 
 #include "jail/jail.h"
 
@@ -34,6 +35,15 @@ uint64_t pf_verdict_begin(struct pf_verdict *verdict);
  * -PINFOLD_ENOMEM, with the result as it was but for the notes. */
 int pf_verdict_end(struct pf_verdict *verdict, uint64_t kills_before, enum pinfold_limit stopped,
                    struct pinfold_execute_result *result, struct pinfold_error *err);
+
+/* Before a terminal's command, which may run for long beside others: from now on who is killed for
+ * memory is looked at before each of these. Returns as pf_verdict_begin(). */
+uint64_t pf_verdict_begin_terminal(struct pf_verdict *verdict);
+/* Which limit ended it. Less is said than of a command with a result: a shell passes on how the
+ * last of many ended. */
+enum pinfold_limit pf_verdict_end_terminal(const struct pf_verdict *verdict, uint64_t kills_before,
+                                           enum pinfold_limit stopped,
+                                           const struct pinfold_terminal_exit *end);
 
 /* Which limit ended a command that has this result. */
 enum pinfold_limit pf_verdict_judge(const struct pf_verdict *verdict,

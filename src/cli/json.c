@@ -83,6 +83,7 @@ json_t *pf_json_execute(const struct pinfold_execute_result *result)
             json_stringn(result->stderr_text ? result->stderr_text : "", result->stderr_len));
     bad |= pf_json_set(object, "truncated", json_boolean(result->truncated));
     bad |= pf_json_set(object, "timed_out", json_boolean(result->timed_out));
+    bad |= pf_json_set(object, "supervisor_lost", json_boolean(result->supervisor_lost));
     bad |= pf_json_set(object, "duration_seconds", json_real((double)result->duration_ns / 1e9));
     bad |= pf_json_set(object, "stdout_bytes", json_integer((json_int_t)result->stdout_bytes));
     bad |= pf_json_set(object, "stderr_bytes", json_integer((json_int_t)result->stderr_bytes));

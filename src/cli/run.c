@@ -96,20 +96,20 @@ static int stopped(struct run *run)
     return PF_EXIT_FAILED;
 }
 
+static const struct {
+    const char *what, *remedy;
+} notes[PINFOLD_LIMIT_COUNT] = {
+    [PINFOLD_LIMIT_MEMORY] = { "it ran out of memory", "--memory" },
+    [PINFOLD_LIMIT_PROCESSES] = { "it could not start more processes", "--processes" },
+    [PINFOLD_LIMIT_CPU_TIME] = { "it used up its processor time", "--cpu-seconds" },
+    [PINFOLD_LIMIT_FILE_SIZE] = { "a file became too large", "--file-size" },
+    [PINFOLD_LIMIT_WORKSPACE] = { "the workspace became too large", "--workspace-size" },
+    [PINFOLD_LIMIT_DISK] = { "the disk of the workspace is nearly full", "--workspace-size" },
+};
+
 /* What ended the command, and what lets it go on. A timeout is told above. */
 static void note_limit(const struct pinfold_execute_result *result)
 {
-    static const struct {
-        const char *what, *remedy;
-    } notes[PINFOLD_LIMIT_COUNT] = {
-        [PINFOLD_LIMIT_MEMORY] = { "it ran out of memory", "--memory" },
-        [PINFOLD_LIMIT_PROCESSES] = { "it could not start more processes", "--processes" },
-        [PINFOLD_LIMIT_CPU_TIME] = { "it used up its processor time", "--cpu-seconds" },
-        [PINFOLD_LIMIT_FILE_SIZE] = { "a file became too large", "--file-size" },
-        [PINFOLD_LIMIT_WORKSPACE] = { "the workspace became too large", "--workspace-size" },
-        [PINFOLD_LIMIT_DISK] = { "the disk of the workspace is nearly full", "--workspace-size" },
-    };
-
     for (int i = 0; i < PINFOLD_LIMIT_COUNT; i++) {
         if (!notes[i].what || !(result->limits_hit & 1U << i))
             continue;
@@ -128,6 +128,8 @@ static void note_result(const struct run *run)
         pf_put(STDERR_FILENO, run->result.stderr_text, run->result.stderr_len);
     if (run->result.timed_out)
         pf_note("the command ran out of time and was stopped; --timeout gives it more");
+    if (run->result.supervisor_lost)
+        pf_note("the command was killed: it, or something beside it, killed its supervisor");
     note_limit(&run->result);
     if (run->out.cut || run->result.truncated)
         pf_note("the output was cut; --max-output lets more of it through");
@@ -170,7 +172,7 @@ static int execute(struct run *run)
         run->report->execute(run->report, &run->result);
     if (r == -PINFOLD_ECANCELLED)
         return stopped(run);
-    /* It ran, and killed what watched it, as a "kill -9 -1" does: what it made is not lost. */
+    /* It ran, and what watched it has died: what it made is not lost. */
     run->executed = r == -PINFOLD_EBACKEND;
     if (r < 0)
         return failed(run, &err);
@@ -179,20 +181,15 @@ static int execute(struct run *run)
     return run->result.exit_code;
 }
 
-/* A terminal's end does not say which limit it was; these are what it can have been. */
-static void note_end(const struct run *run, const struct pinfold_terminal_exit *end)
+static void note_end(const struct pinfold_terminal_exit *end)
 {
-    const struct pinfold_limits *limits = &run->options.limits;
-
+    if (end->supervisor_lost)
+        pf_note("the command was killed: it, or something beside it, killed its supervisor");
     if (end->timed_out)
         pf_note("the time of --timeout is over; everything was stopped");
-    else if (end->killed && !pf_interrupt_signal())
-        pf_note("everything was stopped: the workspace became too large, or its disk is nearly "
-                "full; --workspace-size gives it more");
-    else if (limits->cpu_seconds && end->exit_code == PF_EXIT_SIGNAL + SIGXCPU)
-        pf_note("it used up its processor time; --cpu-seconds gives it more");
-    else if (limits->file_bytes && end->exit_code == PF_EXIT_SIGNAL + SIGXFSZ)
-        pf_note("a file became too large; --file-size gives it more");
+    else if (notes[end->limit].what)
+        pf_note("%s%s; %s gives it more", end->killed ? "everything was stopped: " : "",
+                notes[end->limit].what, notes[end->limit].remedy);
 }
 
 /* On a terminal in the sandbox, relayed to ours; without a command it is a shell's. */
@@ -212,7 +209,7 @@ static int interact(struct run *run)
     run->executed = r == 0 || r == -PINFOLD_EBACKEND;
     if (r < 0)
         return failed(run, &err);
-    note_end(run, &end);
+    note_end(&end);
     return end.exit_code;
 }
 

@@ -14,9 +14,9 @@
 #include "base/cleanup.h"
 #include "jail/plan.h"
 
-/* That of the network, the most expensive by far, init makes itself while it does other things. */
-#define NAMESPACES \
-    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+/* That of the network, the most expensive by far, init makes itself while it does other things;
+ * that of control groups when it is in its own. */
+#define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 
 #define STACK_BYTES (256 << 10)
 
@@ -101,7 +101,7 @@ static int between_main(void *arg)
                 (int)(CLONE_VM | CLONE_VFORK | CLONE_PIDFD | NAMESPACES), birth, &birth->pidfd);
     if (pid < 0) {
         birth->refused = true;
-        fail_birth(birth, "make namespaces (user, mount, pid, ipc, uts, cgroup)");
+        fail_birth(birth, "make namespaces (user, mount, pid, ipc, uts)");
     }
     _exit(0);
 }

@@ -327,7 +327,6 @@ static void set_limits(struct pf_plan *head, const struct pinfold_limits *limits
 {
     enum { LEAST_PID_MAX = 512 }; /* what the kernel takes depends on the number of processors */
 
-    head->processes = limits->processes;
     head->cpu_seconds = limits->cpu_seconds;
     head->open_files = limits->open_files;
     head->file_bytes = limits->file_bytes;
@@ -366,6 +365,7 @@ int pf_plan_compose(const struct pf_jail_config *config, struct pf_plan **ret,
         .uid = geteuid(),
         .gid = getegid(),
         .alone = config->workspace_read_only,
+        .lent = config->lent,
         .proxy_port = config->net == PINFOLD_NET_ALLOW ? PF_JAIL_PROXY_PORT : 0,
     };
     size_t seed_len = config->seed ? strlen(config->seed) + 1 : 0;

@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -47,8 +50,39 @@ static const struct {
       "cgroup namespaces are off: sysctl user.max_cgroup_namespaces=10000" },
 };
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+
+    /* What cannot be looked at is no proof. */
+    return stat(a, &one) < 0 || stat(b, &other) < 0 ||
+           (one.st_dev == other.st_dev && one.st_ino == other.st_ino);
+}
+
+/* The kernel makes no user namespace for a process whose root is not that of its mount namespace.
+ * Then mostly no mount is at "/", and otherwise the first process has another root; an ordinary
+ * user in a chroot that is a mount does not see it. */
+static bool is_chrooted(void)
+{
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL, point[3]; /* enough to tell "/" from all others */
+    bool found = !file;          /* then nobody knows */
+    size_t size = 0;
+
+    while (!found && getline(&line, &size, file) > 0)
+        found = sscanf(line, "%*s %*s %*s %*s %2s", point) == 1 && strcmp(point, "/") == 0;
+    free(line);
+    if (file)
+        fclose(file);
+    return !found ||
+           (same_file("/proc/1/ns/mnt", "/proc/self/ns/mnt") && !same_file("/proc/1/root", "/"));
+}
+
 const char *pf_jail_switched_off(void)
 {
+    if (is_chrooted())
+        return "this process is in a chroot, in which Linux makes no user namespaces: start it "
+               "outside, or enter the tree by pivot_root as containers do";
     for (size_t i = 0; i < PF_COUNT(switches); i++)
         if (read_number(switches[i].path) == switches[i].bad)
             return switches[i].advice;

@@ -48,9 +48,9 @@ const char *init_text(const struct pf_op *op);
 /* When the machine is out of memory the kernel shall look here first. Before there are helpers: for
  * memory that is shared it goes through all processes of the machine. */
 void init_offer_memory(void);
-/* Become the user of the jail, build the tree and make it the root. Only after the end is nothing
- * of the host's tree left. */
-void init_build_begin(const struct pf_plan *plan);
+/* Become the user of the jail, build the tree and make it the root. lent is a mount that is the
+ * workspace, or -1. Only after the end is nothing of the host's tree left. */
+void init_build_begin(const struct pf_plan *plan, int lent);
 void init_build_end(void);
 /* Mount the overlay of a seed, with the layers in the working directory. Returns it, attached to
  * nothing yet. */

@@ -44,7 +44,7 @@ static void set_limits(const struct pf_plan *plan, const struct pf_init_groups *
     /* Not 0, with which core dumps are still piped to a handler that runs as root on the host; of 1
      * byte neither a handler nor a file gets any. */
     limit(RLIMIT_CORE, 1, "of core dumps");
-    limit(RLIMIT_NPROC, plan->processes, "of processes");
+    limit(RLIMIT_NPROC, groups->processes, "of processes");
     /* SIGXCPU comes first, which tells what it was; a second later SIGKILL. */
     limit_softly(RLIMIT_CPU, plan->cpu_seconds, 1, "of processor time");
     limit(RLIMIT_NOFILE, plan->open_files, "of open files");

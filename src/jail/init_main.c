@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,18 +152,21 @@ static size_t receive(void *data, size_t size, int fds[static PF_INIT_FDS_MAX], 
 
 static _Alignas(struct pf_plan) char received_plan[PF_INIT_PLAN_MAX];
 
-static const struct pf_plan *receive_plan(void)
+static const struct pf_plan *receive_plan(int *ret_lent)
 {
     const struct pf_plan *plan = (const void *)received_plan;
     int fds[PF_INIT_FDS_MAX];
     size_t count, len = receive(received_plan, sizeof(received_plan), fds, &count);
 
-    if (count == 1)
-        return map_plan(fds[0]);
-    if (count > 0 || len < sizeof(*plan) || len != plan->size) {
+    if (len == 1 && count > 0)
+        plan = map_plan(fds[--count]);
+    else if (len < sizeof(*plan) || len != plan->size)
+        count = SIZE_MAX;
+    if (count != plan->lent) {
         errno = EPROTO;
         init_fail("receive the plan", "");
     }
+    *ret_lent = count ? fds[0] : -1;
     return plan;
 }
 
@@ -181,6 +185,10 @@ static void enter_groups(struct pf_init_groups *ret)
             init_fail("enter a control group", "of the sandbox");
         close(fds[i]);
     }
+    /* The groups that are entered are its roots: their names, which tell something of the owner,
+     * are not seen inside. */
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        init_fail("make a namespace of control groups", "for the sandbox");
 }
 
 /* Blocked signals do not reach PID 1 in any way: not from inside, where it could be meant as an
@@ -206,7 +214,7 @@ int main(void)
     bool own_network = getenv(PF_INIT_NETWORK) != NULL;
     const struct pf_plan *plan;
     struct pf_init_groups groups;
-    int signals, proxy = -1;
+    int signals, lent, proxy = -1;
 
     if (getpid() != 1 || fcntl(PF_INIT_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_RESIDENT, F_SETFD, FD_CLOEXEC) < 0 ||
@@ -225,8 +233,8 @@ int main(void)
     init_empty_bounding_set();
     if (sethostname("pinfold", 7) < 0)
         init_fail("name the sandbox", "");
-    plan = receive_plan();
-    init_build_begin(plan);
+    plan = receive_plan(&lent);
+    init_build_begin(plan, lent);
     if (own_network)
         proxy = init_network_end(plan);
     umask(022);

@@ -288,14 +288,14 @@ void init_offer_memory(void)
     write_file("/proc/self/oom_score_adj", "1000");
 }
 
-void init_build_begin(const struct pf_plan *plan)
+void init_build_begin(const struct pf_plan *plan, int lent)
 {
     map_ids(plan);
     if (set_attributes(AT_FDCWD, "/", AT_RECURSIVE, 0) < 0)
         init_fail("change a mount (mount_setattr, which Linux has since 5.12)", "");
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         init_fail("make the mounts of the sandbox private", "");
-    workspace = plan->seed_at ? init_overlay(plan) : clone_tree(AT_FDCWD, ".");
+    workspace = plan->lent ? lent : plan->seed_at ? init_overlay(plan) : clone_tree(AT_FDCWD, ".");
     if (workspace < 0)
         init_fail("show the host's", "workspace directory");
     begin_root();

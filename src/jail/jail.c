@@ -20,6 +20,7 @@
 #include "jail/birth.h"
 #include "jail/compose.h"
 #include "jail/explain.h"
+#include "jail/lend.h"
 #include "jail/limits.h"
 #include "proc/launcher.h"
 
@@ -156,12 +157,15 @@ static int send_plan(const struct pf_jail *jail, const struct pf_jail_config *co
     if (r < 0)
         return r;
     struct iovec data = { plan, plan->size };
+    int fds[2] = { config->workspace_fd };
+    size_t count = config->lent;
     if (plan->size <= PF_INIT_PLAN_MAX)
-        return hand_over(jail, data, NULL, 0, err);
+        return hand_over(jail, data, fds, count, err);
     _cleanup_close_ int fd = pf_sealed_file("pinfold-plan", &data, 1);
     if (fd < 0)
         return pf_fail_os(err, -fd, "write the plan of the sandbox");
-    return hand_over(jail, (struct iovec){ &byte, 1 }, &fd, 1, err);
+    fds[count++] = fd;
+    return hand_over(jail, (struct iovec){ &byte, 1 }, fds, count, err);
 }
 
 static int send_groups(const struct pf_jail *jail, const struct pinfold_limits *limits,
@@ -170,7 +174,11 @@ static int send_groups(const struct pf_jail *jail, const struct pinfold_limits *
     /* Where the memory itself is counted, programs may reserve what they like: those built with
      * AddressSanitizer reserve terabytes. */
     bool reserved = jail->holders[PINFOLD_LIMIT_MEMORY] == PINFOLD_HOLDER_RLIMIT;
-    struct pf_init_groups groups = { reserved ? limits->memory_bytes : PINFOLD_UNLIMITED };
+    /* A group has to refuse first: it counts that, and the rlimit does not. Root has none. */
+    bool second = jail->holders[PINFOLD_LIMIT_PROCESSES] == jail->cgroup.holder &&
+                  jail->cgroup.limits_processes && geteuid() != 0;
+    struct pf_init_groups groups = { reserved ? limits->memory_bytes : PINFOLD_UNLIMITED,
+                                     limits->processes + second };
     int fds[PF_CGROUP_MAX], count = pf_cgroup_entries(&jail->cgroup, fds), r;
 
     if (count < 0)
@@ -315,6 +323,11 @@ int pf_jail_take_proxy_socket(struct pf_jail *jail)
 int pf_jail_take_root(struct pf_jail *jail)
 {
     return TAKE_FD(jail->root);
+}
+
+int pf_jail_lend(const struct pf_jail *jail, int root_fd, int *ret_fd, struct pinfold_error *err)
+{
+    return pf_lend_workspace(jail->pidfd, root_fd, ret_fd, err);
 }
 
 static void close_if_open(int fd)

@@ -21,6 +21,7 @@ struct pf_jail;
 /* What a jail is made of. Everything is borrowed for the call. */
 struct pf_jail_config {
     int workspace_fd; /* the host directory shown at PF_JAIL_WORKSPACE */
+    bool lent;        /* it is a mount of pf_jail_lend() instead, which can be shown once */
     /* Instead of the directory itself an overlay is shown: of the layers in it (plan.h) on this
      * one, which the caller has open. NULL: none. */
     const char *seed;
@@ -60,6 +61,11 @@ int pf_jail_take_proxy_socket(struct pf_jail *jail);
 /* With an overlay: its root, through which the host sees the workspace as commands do; writable
  * whatever it is inside. The caller owns it. -1 otherwise, and after the first call. */
 int pf_jail_take_root(struct pf_jail *jail);
+
+/* The workspace of a jail with an overlay, read-only, for another jail of the same owner: no other
+ * mount namespace has it. root_fd: as pf_jail_take_root() gave. The caller owns *ret_fd. Returns 0,
+ * -PINFOLD_EOS or -PINFOLD_EBACKEND. */
+int pf_jail_lend(const struct pf_jail *jail, int root_fd, int *ret_fd, struct pinfold_error *err);
 
 /* Kill everything inside, wait until it is gone (bounded), free. NULL is fine. In a fork of the
  * owner, only give up its copies. */

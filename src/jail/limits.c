@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jail/limits.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -42,6 +43,48 @@ bool pf_limits_have_pid_max(void)
 
     return uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
            (major > 6 || (major == 6 && minor >= 14));
+}
+
+/* Below these a sandbox cannot run even a command that does nothing, and what happens instead says
+ * little: found by trying, for each holder. */
+#define LEAST_MEMORY_BYTES (1ULL << 20)
+#define LEAST_PROCESSES 3           /* the first, a supervisor, the command */
+#define MOST_PROCESSES (4ULL << 20) /* that any kernel numbers */
+#define LEAST_OPEN_FILES 16
+#define LEAST_CPUS 0.01 /* what a control group takes */
+#define MOST_CPUS 100000
+
+static int check_number(const char *name, const char *unit, uint64_t value, uint64_t least,
+                        uint64_t most, struct pinfold_error *err)
+{
+    if (value == 0 || value == PINFOLD_UNLIMITED || (value >= least && value <= most))
+        return 0;
+    if (value > most)
+        return pf_fail(err, PINFOLD_EVALUE,
+                       "a sandbox has at most %" PRIu64 "%s%s, not %" PRIu64
+                       "; or ask for unlimited",
+                       most, unit, name, value);
+    return pf_fail(err, PINFOLD_EVALUE,
+                   "a sandbox needs at least %" PRIu64 "%s%s to run anything, not %" PRIu64, least,
+                   unit, name, value);
+}
+
+int pf_limits_check(const struct pinfold_limits *limits, struct pinfold_error *err)
+{
+    int r = check_number("memory", " bytes of ", limits->memory_bytes, LEAST_MEMORY_BYTES,
+                         PINFOLD_UNLIMITED, err);
+
+    if (r == 0)
+        r = check_number("processes", " ", limits->processes, LEAST_PROCESSES, MOST_PROCESSES, err);
+    if (r == 0)
+        r = check_number("open files", " ", limits->open_files, LEAST_OPEN_FILES, PINFOLD_UNLIMITED,
+                         err);
+    if (r < 0 || limits->cpus == 0)
+        return r;
+    if (!(limits->cpus >= LEAST_CPUS && limits->cpus <= MOST_CPUS)) /* not a number, too */
+        return pf_fail(err, PINFOLD_EVALUE, "a sandbox has %g to %d processors (cpus), not %g",
+                       LEAST_CPUS, MOST_CPUS, limits->cpus);
+    return 0;
 }
 
 static enum pinfold_holder unless_unlimited(uint64_t value, enum pinfold_holder holder)

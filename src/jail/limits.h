@@ -7,6 +7,9 @@
 
 #include <pinfold/error.h>
 
+/* Refuse what no command could run with, or no kernel takes: -PINFOLD_EVALUE. */
+int pf_limits_check(const struct pinfold_limits *limits, struct pinfold_error *err);
+
 /* Replace zeroes by defaults: what has none becomes PINFOLD_UNLIMITED. cpus and workspace_bytes
  * stay as they are. */
 void pf_limits_resolve(struct pinfold_limits *limits);

@@ -20,8 +20,9 @@
 
 /* Where init finds its descriptors. Its working directory is the workspace. Two datagrams come over
  * the socket: the plan, which init builds from while the owner makes control groups, or if it is
- * larger than PF_INIT_PLAN_MAX one byte and a sealed file that holds it; then struct pf_init_groups
- * and files that a "0" is written to by who wants to be in a group. */
+ * larger than PF_INIT_PLAN_MAX one byte and a sealed file that holds it; in front of that file, if
+ * the plan says so, a mount that is the workspace; then struct pf_init_groups and files that a "0"
+ * is written to by who wants to be in a group. */
 #define PF_INIT_PLAN_MAX (32 << 10)
 #define PF_INIT_FDS_MAX 8
 /* A variable of init's when the network is the jail's own: it can begin without the plan. Unlike an
@@ -67,8 +68,8 @@ struct pf_plan {
     uint64_t ops_end;       /* where the operations end */
     uint64_t shown_end;     /* what comes before becomes read-only together: struct pf_draft */
     uint64_t max_processes; /* of the process namespace; 0: as it is */
-    uint64_t processes, cpu_seconds, open_files, file_bytes; /* UINT64_MAX: no limit */
-    uid_t uid; /* of the owner, who is PF_JAIL_UID inside */
+    uint64_t cpu_seconds, open_files, file_bytes; /* UINT64_MAX: no limit */
+    uid_t uid;                                    /* of the owner, who is PF_JAIL_UID inside */
     gid_t gid;
     /* The seed of an overlay: its path, after the operations; 0: the workspace is shown as it is.
      */
@@ -76,10 +77,13 @@ struct pf_plan {
     uint64_t seed_dev, seed_ino; /* what must be found there */
     uint32_t alone;      /* the workspace is read-only: let nobody hand in a descriptor to it */
     uint32_t proxy_port; /* listen there and send the socket with READY; 0: do not */
+    uint64_t lent;       /* the workspace is a mount that came with the plan */
 };
 
 struct pf_init_groups {
     uint64_t data_bytes; /* a limit for each process; UINT64_MAX: none */
+    uint64_t processes;  /* likewise, of all: above that of a group, which must be what
+                            refuses, because it alone tells */
 };
 
 #define PF_JAIL_UID 1000

@@ -197,6 +197,21 @@ static int launch(struct pf_launcher *launcher, struct pf_super_spec *spec, pid_
     return *ret_pid < 0 ? pf_fail_os(err, -*ret_pid, "fork a supervisor for the command") : 0;
 }
 
+bool pf_launcher_lives_on(struct pf_launcher *launcher)
+{
+    struct pollfd first = { -1, 0, 0 };
+    bool lives = false;
+
+    pthread_mutex_lock(&launcher->lock);
+    /* Once it is stopped the jail may be closed, and the socket with it. */
+    if (launcher->mode == PF_LAUNCH_JAIL && !launcher->stopped) {
+        first.fd = launcher->helper.socket;
+        lives = poll(&first, 1, 0) == 0;
+    }
+    pthread_mutex_unlock(&launcher->lock);
+    return lives;
+}
+
 void pf_live_nudge(const struct pf_live *live)
 {
     pid_t supervisor = live->supervisor;

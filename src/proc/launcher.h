@@ -30,6 +30,10 @@ int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
  * supervisor ends by itself, or is killed. */
 void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, bool lingers);
 
+/* Whether a supervisor that died without a word was killed by what it watched: from inside its
+ * jail, which goes on, and kills what was left to it. */
+bool pf_launcher_lives_on(struct pf_launcher *launcher);
+
 /* A terminal keeps what it was started with: no call, and a reference to the launcher. And it gives
  * both back when its supervisor has ended. */
 void pf_launcher_keep(struct pf_launcher *launcher, struct pf_live *live);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,10 +25,12 @@
 
 struct run {
     const struct pf_run_request *request;
+    struct pf_launcher *launcher;
     struct pf_live *live;
     struct pf_capture capture;
     struct pf_super_message exit; /* event is 0 until it came */
     struct pf_super_message failure;
+    bool lost;     /* the supervisor was killed from inside */
     bool gone;     /* no process is left */
     bool hung_up;  /* nor a supervisor */
     bool killing;  /* because of error */
@@ -105,6 +108,19 @@ static void give_up(struct run *run, int result)
     run->nudge_at = pf_clock_now();
 }
 
+/* The supervisor hung up. When it was killed by what it watched the command has an end all the
+ * same: init kills what is left of it. */
+static void hung_up(struct run *run)
+{
+    run->hung_up = true;
+    if (run->exit.event != 0 || run->failure.event != 0 || !pf_launcher_lives_on(run->launcher))
+        return;
+    run->lost = run->gone = true;
+    run->exit = (struct pf_super_message){ .event = PF_EVENT_EXITED, .status = SIGKILL };
+    run->idle_at = pf_clock_deadline(IDLE_NS);
+    run->drain_end = pf_clock_deadline(DRAIN_NS);
+}
+
 static void hear(struct run *run)
 {
     struct pf_super_message message;
@@ -115,7 +131,7 @@ static void hear(struct run *run)
     if (len < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
         return;
     if (len != (ssize_t)sizeof(message)) {
-        run->hung_up = true;
+        hung_up(run);
         return;
     }
     switch ((enum pf_super_event)message.event) {
@@ -138,7 +154,8 @@ static void hear(struct run *run)
     case PF_EVENT_STARTED:
         run->live->supervisor = message.status;
         return;
-    case PF_EVENT_TERMINAL: /* not of this command */
+    case PF_EVENT_TERMINAL:
+    case PF_EVENT_RUNNING: /* not of this command */
         return;
     }
     run->left = message.left;
@@ -281,7 +298,10 @@ static const char *write_notes(const struct run *run, char *notes, size_t size)
     int used = 0;
 
     notes[0] = '\0';
-    if (run->exit.cause == PF_CAUSE_DEADLINE)
+    if (run->lost)
+        snprintf(notes, size,
+                 "[killed: something in the sandbox killed the command's supervisor]\n");
+    else if (run->exit.cause == PF_CAUSE_DEADLINE)
         used = snprintf(notes, size, "[timed out after %g s]\n",
                         (double)run->request->timeout_ns / (double)PF_NS_PER_SEC);
     else if (run->exit.cause == PF_CAUSE_KILLED && !was_killed_by_caller(run))
@@ -317,6 +337,7 @@ static int finish(struct run *run, int64_t began, struct pinfold_execute_result 
     }
     result.exit_code = pf_command_exit_code(&run->exit);
     result.timed_out = run->exit.cause == PF_CAUSE_DEADLINE;
+    result.supervisor_lost = run->lost;
     result.holders[PINFOLD_LIMIT_TIME] = PINFOLD_HOLDER_OWNER;
     if (result.timed_out) {
         result.limit = PINFOLD_LIMIT_TIME;
@@ -351,6 +372,7 @@ int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
         return r;
     memset(&run, 0, sizeof(run));
     run.request = request;
+    run.launcher = launcher;
     run.slow_at = request->on_slow ? pf_clock_deadline(request->slow_ns) : PF_NEVER;
     pf_capture_init(&run.capture, request);
     r = start(launcher, &run, &command, err);

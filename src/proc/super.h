@@ -54,7 +54,9 @@ enum pf_super_event {
                             refuses to die */
     PF_EVENT_COUNT,      /* the answer to DETACH: left */
     PF_EVENT_STARTED,    /* from the helper, at any time: status is the supervisor's process id */
-    PF_EVENT_TERMINAL,   /* the leader runs; the master of its terminal comes along */
+    PF_EVENT_TERMINAL,   /* the master of the leader's terminal comes along: before it may run, and
+                            kill whoever would send this */
+    PF_EVENT_RUNNING,    /* and now the leader of a terminal runs */
 };
 
 enum pf_super_cause {

@@ -420,13 +420,15 @@ void pf_supervise(const struct pf_super_spec *given)
         return;
     }
     super.slave = spec.terminal ? spec.slave : -1;
+    if (spec.terminal)
+        pf_super_send_master(spec.control, master);
     super.leader = pf_leader_start(&spec);
     if (super.leader < 0) {
         pf_super_fail(spec.control, -super.leader, PF_STAGE_FORK);
         return;
     }
     if (spec.terminal)
-        pf_super_send_master(spec.control, master);
+        tell(&super, (struct pf_super_message){ .event = PF_EVENT_RUNNING });
     for (int i = 0; i < 2; i++)
         if (spec.write_end[i] >= 0)
             close(spec.write_end[i]);

@@ -38,6 +38,7 @@ struct pf_terminal {
     pthread_mutex_t lock;         /* of the rest; held over no wait */
     struct pf_super_message exit; /* event is 0 until it came */
     bool hung_up;                 /* the supervisor is gone */
+    bool lost;                    /* and was killed from inside */
     bool ended;                   /* the output is */
     uint64_t bytes, tail;         /* of output: all, and since exit came */
     int64_t duration_ns;
@@ -60,7 +61,12 @@ static void hear(struct pf_terminal *terminal, bool take_all)
             return;
         if (len != (ssize_t)sizeof(message)) {
             terminal->hung_up = true;
+            if (terminal->exit.event != 0)
+                return;
             terminal->duration_ns = pf_clock_now() - terminal->began;
+            terminal->lost = pf_launcher_lives_on(terminal->launcher);
+            if (terminal->lost)
+                terminal->exit.status = SIGKILL;
             return;
         }
         if (message.event == PF_EVENT_EXITED && terminal->exit.event == 0) {
@@ -149,17 +155,22 @@ static int await_master(struct pf_terminal *terminal, struct pinfold_cancel *can
             return pf_fail(err, PINFOLD_ECANCELLED, "open a terminal: cancelled");
         if (poll(fds, PF_COUNT(fds), pf_clock_poll_ms(deadline)) <= 0 || !fds[0].revents)
             continue;
-        if (!receive(terminal->live->control, &message, &terminal->master))
+        if (!receive(terminal->live->control, &message, &terminal->master)) {
+            /* The command was very quick to kill it. */
+            if (terminal->master >= 0 && pf_launcher_lives_on(terminal->launcher))
+                return 0;
             return pf_fail(err, PINFOLD_EBACKEND,
                            "open a terminal: its supervisor died (was it killed from outside?)");
+        }
         if (message.event == PF_EVENT_FAILED)
             return pf_command_explain(&message, err);
         if (message.event == PF_EVENT_STARTED)
             terminal->live->supervisor = message.status;
-        if (message.event != PF_EVENT_TERMINAL)
-            continue;
         /* The kernel may have had no descriptor left for us. */
-        return terminal->master >= 0 ? 0 : pf_fail_os(err, EMFILE, "receive a terminal");
+        if (message.event == PF_EVENT_TERMINAL && terminal->master < 0)
+            return pf_fail_os(err, EMFILE, "receive a terminal");
+        if (message.event == PF_EVENT_RUNNING)
+            return 0;
     }
     return pf_fail(err, PINFOLD_EBACKEND, "open a terminal: its supervisor does not answer");
 }
@@ -382,14 +393,17 @@ int pf_terminal_wait(struct pf_terminal *terminal, int64_t timeout_ns,
             return r;
     }
     pthread_mutex_lock(&terminal->lock);
-    if (terminal->exit.event == 0)
+    if (terminal->exit.event == 0 && !terminal->lost)
         r = pf_fail(err, PINFOLD_EBACKEND,
                     "the supervisor of a terminal died (was it killed from outside?)");
     else
         *ret = (struct pinfold_terminal_exit){
             .exit_code = pf_command_exit_code(&terminal->exit),
             .timed_out = terminal->exit.cause == PF_CAUSE_DEADLINE,
+            .supervisor_lost = terminal->lost,
             .killed = terminal->exit.cause == PF_CAUSE_KILLED,
+            .limit = terminal->exit.cause == PF_CAUSE_DEADLINE ? PINFOLD_LIMIT_TIME
+                                                               : PINFOLD_LIMIT_NONE,
             .output_bytes = terminal->bytes,
             .duration_ns = terminal->duration_ns,
             .cpu_ns = terminal->exit.cpu_ns,

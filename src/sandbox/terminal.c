@@ -98,6 +98,8 @@ static void audit_end(const struct watched *watched)
         event.timed_out = end.timed_out;
         event.duration_ns = end.duration_ns;
         event.bytes = (int64_t)end.output_bytes;
+        if (end.limit)
+            event.limit = pinfold_limit_name(end.limit);
     }
     pf_sandbox_audit(watched->sandbox, watched->session, &event, r, &err);
 }

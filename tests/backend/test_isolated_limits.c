@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -187,13 +188,76 @@ static void writes_from_outside_stop_at_the_limit(void **state)
                      -PINFOLD_EOS);
     pinfold_strings_done(&paths);
     run(f, "rm a");
-    /* Adding up again at once is too soon; how soon is not depends on how long the last one took. */
+    /* Adding up again at once is too soon; how soon is not depends on how long the last one took.
+     */
     for (int tries = 0; r != 0 && tries < 300; tries++) {
         usleep(100000);
         r = pinfold_sandbox_write_file(f->sandbox, "b", data, 3 << 20, NULL, &f->err);
     }
     assert_int_equal(r, 0);
     free(data);
+}
+
+/* Run a command on a terminal to its end. */
+static struct pinfold_terminal_exit run_on_terminal(struct fixture *f, const char *command)
+{
+    struct pinfold_terminal_options options = PINFOLD_TERMINAL_OPTIONS_INIT;
+    struct pinfold_terminal *terminal = NULL;
+    struct pinfold_terminal_exit end = { .exit_code = -1 }, again = { .exit_code = -1 };
+    char text[512];
+
+    options.command = command;
+    if (pinfold_sandbox_open_terminal(f->sandbox, &options, &terminal, NULL, &f->err) < 0)
+        fail_msg("%s: %s", command, f->err.msg);
+    while (pinfold_terminal_read(terminal, text, sizeof(text), 60, NULL, &f->err) > 0) {
+    }
+    assert_int_equal(pinfold_terminal_wait(terminal, 60, &end, NULL, &f->err), 0);
+    assert_int_equal(pinfold_terminal_wait(terminal, 60, &again, NULL, &f->err), 0);
+    assert_int_equal(again.limit, end.limit);
+    pinfold_terminal_close(terminal);
+    return end;
+}
+
+static void the_end_of_a_terminal_says_which_limit_it_was(void **state)
+{
+    static const struct {
+        const char *command;
+        int exit_code;
+        enum pinfold_limit limit;
+    } ends[] = {
+        { "exit 3", 3, PINFOLD_LIMIT_NONE },
+        { "kill -9 $$", 137, PINFOLD_LIMIT_NONE },
+        { "while :; do :; done", 128 + SIGXCPU, PINFOLD_LIMIT_CPU_TIME },
+        { "head -c 6000000 /dev/zero > big", 128 + SIGXFSZ, PINFOLD_LIMIT_FILE_SIZE },
+        { "while :; do head -c 4000000 /dev/zero > $((i += 1)) || sleep 60; done", 137,
+          PINFOLD_LIMIT_WORKSPACE },
+    };
+    struct fixture *f = *state;
+
+    open_with(f, (struct pinfold_limits){
+                         .cpu_seconds = 1, .file_bytes = 5000000, .workspace_bytes = 16 << 20 });
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct pinfold_terminal_exit end = run_on_terminal(f, ends[i].command);
+        if (end.limit != ends[i].limit)
+            fail_msg("%s: limit %s", ends[i].command, pinfold_limit_name(end.limit));
+        assert_int_equal(end.exit_code, ends[i].exit_code);
+        assert_int_equal(end.killed, end.limit == PINFOLD_LIMIT_WORKSPACE);
+    }
+}
+
+static void memory_that_ran_out_on_a_terminal_is_told_there_alone(void **state)
+{
+    struct fixture *f = *state;
+
+    open_with(f, (struct pinfold_limits){ .memory_bytes = 100 << 20 });
+    run(f, "true");
+    if (!counts_memory(f)) /* then nobody knows why a process got no memory */
+        return;
+    struct pinfold_terminal_exit end = run_on_terminal(f, "exec " BOMB);
+    assert_int_equal(end.exit_code, 137);
+    assert_int_equal(end.limit, PINFOLD_LIMIT_MEMORY);
+    run(f, "exit 4");
+    assert_int_equal(f->result.limit, PINFOLD_LIMIT_NONE);
 }
 
 static void results_say_what_holds_the_limits(void **state)
@@ -225,6 +289,50 @@ static void processors_are_a_number(void **state)
     }
 }
 
+/* One less is refused by a sentence that names it. */
+static void the_least_of_each_limit_is_enough_for_a_command(void **state)
+{
+    static const struct {
+        struct pinfold_limits least, less;
+        const char *words;
+    } limits[] = {
+        { { .memory_bytes = 1 << 20 },
+          { .memory_bytes = (1 << 20) - 1 },
+          "1048576 bytes of memory" },
+        { { .processes = 3 }, { .processes = 2 }, "at least 3 processes" },
+        { { .processes = 4 << 20 }, { .processes = (4 << 20) + 1 }, "at most 4194304 processes" },
+        { { .processes = PINFOLD_UNLIMITED }, { .processes = UINT64_MAX - 1 }, "unlimited" },
+        { { .open_files = 16 }, { .open_files = 15 }, "at least 16 open files" },
+        { { .open_files = UINT64_MAX - 1 }, { .open_files = 1 }, "open files" },
+        { { .memory_bytes = UINT64_MAX - 1 }, { .memory_bytes = 1 }, "memory" },
+        { { .cpu_seconds = 1 }, { .cpus = 0.001 }, "0.01 to 100000 processors" },
+        { { .cpu_seconds = UINT64_MAX - 1 }, { .cpus = 1e6 }, "processors" },
+        { { .file_bytes = 1, .tmp_bytes = 1, .workspace_bytes = 1 }, { .cpus = -1 }, "processors" },
+        { { .file_bytes = UINT64_MAX - 1,
+            .tmp_bytes = UINT64_MAX - 1,
+            .workspace_bytes = UINT64_MAX - 1 },
+          { .cpus = NAN },
+          "processors" },
+    };
+    struct pinfold_isolated_options isolated = PINFOLD_ISOLATED_OPTIONS_INIT;
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct pinfold_backend *none = NULL;
+        isolated.limits = limits[i].less;
+        assert_int_equal(pinfold_isolated_backend_new(&isolated, &none, &f->err), -PINFOLD_EVALUE);
+        assert_non_null(strstr(f->err.msg, limits[i].words));
+        open_with(f, limits[i].least);
+        run(f, "true");
+        if (f->result.exit_code != 0)
+            fail_msg("%s: exit code %d", limits[i].words, f->result.exit_code);
+        pinfold_sandbox_free(f->sandbox);
+        pinfold_backend_unref(f->backend);
+        f->sandbox = NULL;
+        f->backend = NULL;
+    }
+}
+
 #define IN_DIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -235,8 +343,11 @@ int main(void)
         IN_DIR(an_ended_background_process_is_not_blamed_on_others),
         IN_DIR(a_background_process_that_fills_the_workspace_is_killed),
         IN_DIR(writes_from_outside_stop_at_the_limit),
+        IN_DIR(the_end_of_a_terminal_says_which_limit_it_was),
+        IN_DIR(memory_that_ran_out_on_a_terminal_is_told_there_alone),
         IN_DIR(results_say_what_holds_the_limits),
         IN_DIR(processors_are_a_number),
+        IN_DIR(the_least_of_each_limit_is_enough_for_a_command),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

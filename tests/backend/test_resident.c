@@ -153,14 +153,49 @@ static void what_is_left_behind_keeps_its_supervisor(void **state)
 static void a_supervisor_that_is_killed_at_work_is_replaced(void **state)
 {
     struct fixture *f = *state;
-    long killed = find_resident(f), r = 0;
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+    long killed = find_resident(f);
+    bool lost = false;
     char command[128];
 
-    snprintf(command, sizeof(command), "[ $PPID != %ld ] || { kill -9 $PPID; sleep 50; }", killed);
-    for (int i = 0; r == 0 && i < TRIES; i++)
-        r = run(f, command);
-    assert_int_equal(r, -PINFOLD_EBACKEND);
+    snprintf(command, sizeof(command),
+             "[ $PPID != %ld ] || { echo said; kill -9 $PPID; sleep 50; echo outlived; }", killed);
+    options.command = command;
+    for (int i = 0; !lost && i < TRIES; i++) {
+        struct pinfold_execute_result result;
+        assert_int_equal(f->ops->execute(f->state, &options, &result, NULL, &f->err), 0);
+        lost = result.supervisor_lost;
+        assert_int_equal(result.exit_code, lost ? 137 : 0);
+        if (lost)
+            assert_string_equal(result.output,
+                                "said\n[killed: something in the sandbox killed the command's "
+                                "supervisor]\n");
+        pinfold_execute_result_done(&result);
+    }
+    assert_true(lost);
     assert_true(find_resident(f) != killed);
+}
+
+/* Stopping it is as good: whoever is stopped by somebody else is killed. */
+static void every_way_to_lose_a_supervisor_gives_a_result(void **state)
+{
+    static const char *const ways[] = { "kill -9 -1", "kill -9 $PPID", "kill -STOP $PPID" };
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        struct pinfold_execute_result result;
+        char command[128];
+        snprintf(command, sizeof(command), "%s; sleep 50", ways[i]);
+        options.command = command;
+        assert_int_equal(f->ops->execute(f->state, &options, &result, NULL, &f->err), 0);
+        assert_int_equal(result.exit_code, 137);
+        assert_true(result.supervisor_lost && !result.timed_out);
+        assert_int_equal(result.limit, PINFOLD_LIMIT_NONE);
+        pinfold_execute_result_done(&result);
+        assert_int_equal(run(f, "echo 7"), 7);
+        assert_int_equal(run(f, "pgrep -c -x sleep"), 0);
+    }
 }
 
 /* And a lease of the dead one is not taken for that of its successor. */
@@ -215,6 +250,7 @@ int main(void)
         IN_SANDBOX(what_is_left_behind_keeps_its_supervisor),
         IN_SANDBOX(a_supervisor_that_is_killed_at_work_is_replaced),
         IN_SANDBOX(a_supervisor_that_is_killed_idle_is_replaced),
+        IN_SANDBOX(every_way_to_lose_a_supervisor_gives_a_result),
         IN_SANDBOX(a_long_command_line_and_environment_arrive_whole),
     };
 

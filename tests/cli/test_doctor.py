@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """pinfold doctor tells what isolation the machine offers."""
 
+import os
+import subprocess
+
+import pytest
+from helpers import copy_programs
+from owners import IS_ROOT
+
 
 def test_doctor_says_what_there_is_and_agrees_with_run(pinfold):
     done = pinfold("doctor")
@@ -16,3 +23,21 @@ def test_doctor_says_what_there_is_and_agrees_with_run(pinfold):
 def test_doctor_takes_no_argument(pinfold):
     done = pinfold("doctor", "x")
     assert done.returncode == 125 and "takes no argument" in done.stderr
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs the right to mount")
+def test_a_chroot_is_named_as_the_cause(tmp_path):
+    """In which Linux makes no user namespaces."""
+    tree = tmp_path / "tree"
+    for name in "usr", "proc", "dev", "tmp":
+        (tree / name).mkdir(parents=True)
+    for name in "lib", "lib64", "bin":
+        (tree / name).symlink_to(f"usr/{name}")
+    copy_programs(tree)
+    inside = "mount --bind /usr usr && mount -t proc proc proc && exec chroot . /pinfold"
+    for words in (["doctor"], ["run", "--", "true"]):
+        done = subprocess.run(["unshare", "-m", "sh", "-c", f'{inside} "$@"', "sh", *words], cwd=tree,
+                              env={**os.environ, "TMPDIR": "/tmp"}, capture_output=True, text=True,
+                              timeout=60)
+        said = done.stdout + done.stderr
+        assert done.returncode in (1, 125) and "this process is in a chroot" in said, said

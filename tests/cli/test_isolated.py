@@ -144,3 +144,9 @@ def test_processes_are_limited(pinfold):
 def test_background_processes_and_tmp_end_with_the_run(pinfold):
     assert pinfold(*ISOLATED, "--", "echo x > /tmp/here; sleep 50 &").returncode == 0
     assert pinfold(*ISOLATED, "--", "cat /tmp/here").returncode == 1
+
+
+def test_the_names_of_its_control_groups_say_nothing(pinfold):
+    """As many of them have the number of the process that made them."""
+    for line in pinfold(*ISOLATED, "--", "cat", "/proc/self/cgroup").stdout.splitlines():
+        assert line.endswith(":/"), line

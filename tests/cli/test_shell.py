@@ -373,7 +373,8 @@ def test_a_command_that_kills_its_supervisor_does_not_lose_its_results(box, comm
     out.mkdir()
     os.chown(out, box.user, box.user)
     term = box.start("run", "--tty", f"--sync={out}", "echo made >out.md; kill -9 $PPID; sleep 60")
-    assert term.wait() == 125
+    # Without a jail nobody knows who it was, and what still runs.
+    assert term.wait() == (137 if box.backend == "isolated" else 125)
     assert (out / "out.md").read_text() == "made\n"
 
 

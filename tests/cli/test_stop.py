@@ -245,13 +245,13 @@ def test_no_process_outlives_a_run_by_much(pinfold, tmp_path, where):
 def test_a_command_that_kills_its_supervisor_does_not_lose_its_results(pinfold, project, mode, tmp_path):
     done = pinfold("run", "--seed", project, "--seed-mode", mode, f"--sync={tmp_path / 'out'}",
                    "echo made >out.md; kill -9 $PPID; sleep 60")
-    assert done.returncode == 125 and "its supervisor died" in done.stderr
+    assert done.returncode == 137 and "killed its supervisor" in done.stderr
     assert (tmp_path / "out/out.md").read_text() == "made\n"
     done = pinfold("run", "--json", "--seed", project, "--seed-mode", mode,
                    f"--sync={tmp_path / 'out'}", "echo more >out.md; kill -9 -1")
-    assert done.returncode == 125
+    assert done.returncode == 137
     answer = json.loads(done.stdout)
-    assert answer["error"]["type"] == "RuntimeError" and answer["sync"]["files_synced"] == 1
+    assert answer["execute"]["supervisor_lost"] is True and answer["sync"]["files_synced"] == 1
     assert (tmp_path / "out/out.md").read_text() == "more\n"
 
 

@@ -5,6 +5,7 @@ of; some with the help of the writer. Controls run the same attack beside the wr
 no wall.
 """
 
+import shutil
 import subprocess
 
 import pytest
@@ -14,31 +15,50 @@ from test_escape import NAMES
 
 
 class Pair:
-    """A workspace with a file in it, and who may attack it."""
+    """A workspace with a file in it, by itself or by an overlay, and who may attack it."""
 
-    def __init__(self, field: Range):
-        self.field = field
-        self.file = field.workspace / "kept"
-        self.file.write_text("kept\n")
-        field.give(field.workspace)
+    def __init__(self, field: Range, overlay: bool):
+        self.field, self.overlay = field, overlay
+        self.given = field.place / "seed" if overlay else field.workspace
+        self.given.mkdir(exist_ok=True)
+        (self.given / "kept").write_text("kept\n")
+        field.give(self.given)
+
+    def read(self) -> str:
+        """What the file holds after an attack."""
+        changed = self.field.workspace / "changes" / "kept"
+        if changed.exists():
+            assert (self.given / "kept").read_text() == "kept\n"
+            return changed.read_text()
+        return (self.given / "kept").read_text()
+
+    def clear(self, *names: str) -> None:
+        """Forget what an attack made; with an overlay the next one does."""
+        if not self.overlay:
+            for name in names:
+                (self.given / name).unlink()
 
     def attack(self, reader: str, writer: str = "", control: bool = False):
         """Run READER in the view; both are Python."""
+        if (self.field.workspace / "changes").exists():
+            shutil.rmtree(self.field.workspace / "changes")
         for name, script in ("reader.py", reader), ("writer.py", writer):
-            (self.field.workspace / name).write_text(script)
+            (self.given / name).write_text(script)
         words = [self.field.tools / "view_pair", self.field.workspace, f"{PYTHON} reader.py"]
         if writer:
             words.append(f"{PYTHON} writer.py")
+        env = {"VIEW_PAIR_SEED": str(self.given)} if self.overlay else {}
+        self.field.give(self.given)
         child = self.field.popen([str(word) for word in words],
-                                 {"VIEW_PAIR_CONTROL": "1"} if control else None)
+                                 {**env, "VIEW_PAIR_CONTROL": "1"} if control else env)
         out, err = child.communicate(timeout=90)
-        assert child.returncode != 125, err
+        assert child.returncode not in (2, 125), err
         return subprocess.CompletedProcess(reader, child.returncode, out, err)
 
 
-@pytest.fixture
-def pair(field: Range) -> Pair:
-    return Pair(field)
+@pytest.fixture(params=["copy", "overlay"])
+def pair(field: Range, request: pytest.FixtureRequest) -> Pair:
+    return Pair(field, request.param == "overlay")
 
 
 AWAIT = """
@@ -106,11 +126,10 @@ def test_no_descriptor_is_handed_in_over_a_socket_in_the_workspace(pair: Pair, k
     done = pair.attack(reader, HAND_OUT)
     assert "written" not in done.stdout and done.returncode == 1
     assert "not supported" in done.stdout
-    assert pair.file.read_text() == "kept\n"
-    for name in "stream", "seqpacket", "mailbox", "ready":
-        (pair.field.workspace / name).unlink()
+    assert pair.read() == "kept\n"
+    pair.clear("stream", "seqpacket", "mailbox", "ready")
     assert "written" in pair.attack(reader, HAND_OUT, control=True).stdout
-    assert pair.file.read_text() == "written by a reader"
+    assert pair.read() == "written by a reader"
 
 
 def test_a_connected_pair_stays_one(pair: Pair) -> None:
@@ -154,7 +173,46 @@ for entry in os.listdir("/proc"):
 def test_no_other_name_of_the_workspace_is_writable(pair: Pair) -> None:
     assert pair.attack(SPEAK).stdout == ""
     assert "open /workspace kept" in pair.attack(SPEAK, control=True).stdout
-    assert pair.file.read_text() == "kept\n"
+    assert pair.read() == "kept\n"
+
+
+def test_no_mount_call_makes_it_writable(pair: Pair) -> None:
+    """By its place and by a descriptor of it, from here and from namespaces of one's own."""
+    script = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+REMOUNT, BIND, CLONE, EMPTY = 32, 4096, 1, 0x1000
+held = os.open("/workspace", os.O_PATH)
+writable = (ctypes.c_uint64 * 4)(0, 1, 0, 0)  # clear MOUNT_ATTR_RDONLY
+def writes(path):
+    try: os.open(path + "/kept", os.O_WRONLY); print("written by", path)
+    except OSError: pass
+def clone(at, path, flags):
+    fd = libc.syscall(428, at, path, CLONE | flags)
+    if fd >= 0 and libc.syscall(442, fd, b"", EMPTY, writable, 32) == 0: print("cloned", path)
+    return fd
+tries = dict(
+    remount=lambda: libc.mount(None, b"/workspace", None, REMOUNT | BIND, None),
+    remount_file_system=lambda: libc.mount(None, b"/workspace", None, REMOUNT, None),
+    bind=lambda: libc.mount(b"/workspace", b"/tmp/here", None, BIND, None),
+    attributes=lambda: libc.syscall(442, -100, b"/workspace", 0, writable, 32),
+    attributes_of_descriptor=lambda: libc.syscall(442, held, b"", EMPTY, writable, 32),
+    clone=lambda: clone(-100, b"/workspace", 0),
+    clone_descriptor=lambda: clone(held, b"", EMPTY),
+    pick=lambda: libc.syscall(433, held, b"", EMPTY),
+    unmount=lambda: libc.umount2(b"/workspace", 2),
+    namespaces=lambda: libc.unshare(0x10000000 | 0x20000),
+    chroot=lambda: libc.chroot(b"/proc/1/root"),
+)
+os.mkdir("/tmp/here")
+for name, attempt in tries.items():
+    print(name, "was done" if attempt() >= 0 else "refused")
+    for path in "/workspace", "/tmp/here", f"/proc/self/fd/{held}":
+        writes(path)
+"""
+    said = pair.attack(script).stdout.splitlines()
+    assert len(said) == 11 and all(line.endswith(" refused") for line in said), said
+    assert pair.read() == "kept\n"
 
 
 def test_memory_of_a_file_is_not_written(pair: Pair) -> None:
@@ -175,7 +233,7 @@ at = shared(None, ctypes.c_size_t(4096), 1, 1, fd, ctypes.c_long(0))
 print("made writable" if libc.mprotect(ctypes.c_void_p(at), ctypes.c_size_t(4096), 3) == 0 else "no")
 """
     assert pair.attack(script).stdout == "Xept\nno\n"
-    assert pair.file.read_text() == "kept\n"
+    assert pair.read() == "kept\n"
 
 
 def test_files_do_not_get_names_elsewhere(pair: Pair) -> None:
@@ -225,8 +283,7 @@ for _ in range(500):
 print("the writer has stopped")
 """
     assert pair.attack(reader, writer).stdout == ""
-    for name in "ready", "alive":
-        (pair.field.workspace / name).unlink()
+    pair.clear("ready", "alive")
     found = pair.attack(reader, writer, control=True).stdout
     for what in "found shared memory", "found /dev/shm", "connected", "has stopped":
         assert what in found
@@ -234,7 +291,7 @@ print("the writer has stopped")
 
 def test_no_system_call_opens_the_wall(pair: Pair) -> None:
     """All attacks of calls_*.c once more, in a view."""
-    target = pair.field.workspace / "calls"
+    target = pair.given / "calls"
     target.write_bytes((pair.field.tools / "calls").read_bytes())
     target.chmod(0o755)
     said = pair.attack("import os; os.chdir('/tmp'); os.execv('/workspace/calls', ['calls'])").stdout

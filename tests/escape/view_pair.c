@@ -4,6 +4,7 @@
  * the same time, READER in a read-only view of it. What READER writes comes out here, and its exit
  * status is ours; what WRITER writes goes to stderr, and it is killed when READER is done.
  *
+ * With VIEW_PAIR_SEED=DIR the workspace is an overlay on the directory DIR.
  * With VIEW_PAIR_CONTROL=1 in the environment READER runs in the sandbox too, beside WRITER: what
  * an attack can do where there is no wall.
  */
@@ -70,20 +71,26 @@ int main(int argc, char **argv)
     struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
     struct pinfold_sandbox *sandbox = NULL, *view = NULL;
     struct pinfold_error err = PINFOLD_ERROR_INIT;
+    struct pinfold_seed_result seed = { 0 };
     int status = 2;
 
     if (argc < 3)
         return status;
     isolated.workspace_root = argv[1];
+    options.seed_from = getenv("VIEW_PAIR_SEED");
+    isolated.seed_mode = options.seed_from ? PINFOLD_SEED_OVERLAY : PINFOLD_SEED_COPY;
     options.workspace_id = "pair";
     options.ttl_seconds = 600;
     if (pinfold_isolated_backend_new(&isolated, &options.backend, &err) < 0 ||
         pinfold_sandbox_new(&options, &sandbox, &err) < 0 ||
-        pinfold_sandbox_start(sandbox, NULL, NULL, &err) < 0 ||
+        pinfold_sandbox_start(sandbox, &seed, NULL, &err) < 0 ||
         pinfold_sandbox_view(sandbox, NULL, &view, &err) < 0)
         status = fail(&err);
+    else if (seed.mode != isolated.seed_mode)
+        fprintf(stderr, "view_pair: the seed was copied: %s\n", seed.fallback);
     else
         status = attack(sandbox, view, argv);
+    pinfold_seed_result_done(&seed);
     pinfold_sandbox_free(view);
     pinfold_sandbox_free(sandbox);
     pinfold_backend_unref(options.backend);

@@ -148,7 +148,7 @@ void spec_check_refused(struct spec *s, enum pinfold_code code, int r, const cha
     }
 }
 
-static bool is_overlay(void)
+bool spec_is_overlay(void)
 {
     const char *name = getenv("PINFOLD_SPEC_BACKEND");
 
@@ -342,7 +342,7 @@ static void make_isolated(struct spec *s, const struct pinfold_local_options *lo
     isolated.timeout_seconds = local->timeout_seconds;
     isolated.max_output_bytes = local->max_output_bytes;
     isolated.env = local->env;
-    if (is_overlay())
+    if (spec_is_overlay())
         isolated.seed_mode = PINFOLD_SEED_OVERLAY;
     spec_ok(s, pinfold_isolated_backend_new(&isolated, &s->backend, &s->err));
 }
@@ -368,7 +368,7 @@ bool spec_is_isolated(void)
 {
     const char *name = getenv("PINFOLD_SPEC_BACKEND");
 
-    return is_overlay() || (name && strcmp(name, "isolated") == 0);
+    return spec_is_overlay() || (name && strcmp(name, "isolated") == 0);
 }
 
 const char *spec_inside(struct spec *s, const char *path)
@@ -435,7 +435,7 @@ void spec_new(struct spec *s, const struct pinfold_sandbox_options *options)
 {
     struct pinfold_sandbox_options seeded = *options;
 
-    if (is_overlay() && !options->seed_from) {
+    if (spec_is_overlay() && !options->seed_from) {
         spec_dir(s, "blank");
         seeded.seed_from = spec_at(s, "blank");
         options = &seeded;

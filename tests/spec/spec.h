@@ -69,6 +69,7 @@ void spec_check_refused(struct spec *s, enum pinfold_code code, int r, const cha
  * overlay seeding) instead of the local one; and the name that commands know a path under "ws" by,
  * valid until the next call. */
 bool spec_is_isolated(void);
+bool spec_is_overlay(void);
 const char *spec_inside(struct spec *s, const char *path);
 /* The same with every link resolved. */
 const char *spec_real(struct spec *s, const char *path);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read-only views of a sandbox: what they show, what they refuse, and when they end. */
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "spec.h"
+#include "../descriptors.h"
 
 /* Kept in s->other, which the teardown frees. */
 static void open_view(struct spec *s)
@@ -13,12 +13,24 @@ static void open_view(struct spec *s)
     spec_ok(s, pinfold_sandbox_view(s->sandbox, "reviewer", &s->other, &s->err));
 }
 
+/* With an overlay one file is the seed's, and the other was made since. */
 static void start_with_view(struct spec *s)
 {
-    spec_start_plain(s);
-    spec_put(s, "ws/notes.md", "one\ntwo\n");
+    if (spec_is_overlay()) {
+        spec_put(s, "seed/notes.md", "one\ntwo\n");
+        spec_start_seeded(s);
+        assert_int_equal(s->seed.mode, PINFOLD_SEED_OVERLAY);
+    } else {
+        spec_start_plain(s);
+        spec_put(s, "ws/notes.md", "one\ntwo\n");
+    }
     spec_put(s, "ws/src/a.c", "int a;\n");
     open_view(s);
+}
+
+static enum pinfold_seed_mode seed_mode(void)
+{
+    return spec_is_overlay() ? PINFOLD_SEED_OVERLAY : PINFOLD_SEED_COPY;
 }
 
 /* Run a command in the view; the result is s->run. */
@@ -30,18 +42,6 @@ static void view_run(struct spec *s, const char *command)
     options.timeout_seconds = 60;
     pinfold_execute_result_done(&s->run);
     spec_ok(s, pinfold_sandbox_execute(s->other, &options, &s->run, NULL, &s->err));
-}
-
-static unsigned count_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
 }
 
 /* ---- what it shows ---- */
@@ -113,10 +113,14 @@ static void a_view_takes_the_options_of_a_command(void **state)
 static void a_view_keeps_showing_a_directory_that_was_renamed(void **state)
 {
     struct spec *s = *state;
+    char ws[80], moved[80];
 
     start_with_view(s);
-    assert_int_equal(rename(spec_at(s, "ws"), spec_at(s, "moved")), 0);
-    spec_put(s, "ws/notes.md", "another\n");
+    /* By their own names: those of spec_at() lead through a descriptor. */
+    snprintf(ws, sizeof(ws), "%s/ws", s->dir);
+    snprintf(moved, sizeof(moved), "%s/moved", s->dir);
+    assert_int_equal(rename(ws, moved), 0);
+    assert_int_equal(mkdir(ws, 0755), 0);
     view_run(s, "cat notes.md");
     spec_stdout_is(s, "one\ntwo\n");
     spec_ok(s, pinfold_sandbox_read_file(s->other, "notes.md", &s->text, NULL, &s->err));
@@ -217,6 +221,7 @@ static void a_view_has_no_network_and_a_world_of_its_own(void **state)
     spec_dir(s, "shown");
     isolated.workspace_root = spec_at(s, "ws");
     isolated.net = PINFOLD_NET_HOST;
+    isolated.seed_mode = seed_mode();
     isolated.rw = (const char *const[]){ spec_at(s, "shown"), NULL };
     pinfold_backend_unref(s->backend);
     s->backend = NULL;
@@ -246,7 +251,7 @@ static void a_view_has_no_network_and_a_world_of_its_own(void **state)
 static void a_view_costs_no_descriptor_before_its_first_command(void **state)
 {
     struct spec *s = *state;
-    unsigned before;
+    int before;
 
     start_with_view(s);
     pinfold_sandbox_free(s->other);
@@ -465,6 +470,7 @@ static void a_forked_child_neither_uses_nor_ends_a_view(void **state)
 
     isolated.workspace_root = spec_at(s, "ws");
     isolated.net = PINFOLD_NET_ALLOW;
+    isolated.seed_mode = seed_mode();
     isolated.net_allow = (const char *const[]){ "example.org", NULL };
     pinfold_backend_unref(s->backend);
     s->backend = NULL;
@@ -538,19 +544,43 @@ static void a_backend_without_views_says_so(void **state)
     spec_stdout_is(s, "on\n");
 }
 
-/* With PINFOLD_SPEC_BACKEND=overlay. */
-static void a_workspace_on_an_overlay_says_that_it_has_none(void **state)
+static void a_view_of_an_overlay_shows_what_its_sandbox_sees(void **state)
 {
     struct spec *s = *state;
-    struct pinfold_sandbox *none = NULL;
+    static const char look[] = "find . | sort; cat notes.md sub/b; "
+                               "grep -c ' / /workspace ' /proc/self/mountinfo";
 
-    spec_start_plain(s);
-    spec_refuses(s, PINFOLD_ENOTSUP, pinfold_sandbox_view(s->sandbox, "r", &none, &s->err));
-    assert_null(none);
-    assert_non_null(strstr(s->err.msg, "seed it by copying"));
-    spec_run(s, "echo on");
-    spec_stdout_is(s, "on\n");
+    spec_put(s, "seed/.env", "TOKEN=1\n");
+    spec_put(s, "seed/gone", "x");
+    spec_put(s, "seed/sub/b", "b\n");
+    start_with_view(s);
+    spec_run(s, "rm -r gone; echo three >> notes.md; mv sub/b sub/c; echo new > sub/b");
+    spec_run(s, look);
+    spec_stdout_is(s, ".\n./notes.md\n./src\n./src/a.c\n./sub\n./sub/b\n./sub/c\n"
+                      "one\ntwo\nthree\nnew\n1\n");
+    char *seen = strdup(s->run.output);
+    view_run(s, look);
+    assert_string_equal(s->run.output, seen);
+    free(seen);
+    spec_is(s, "seed/notes.md", "one\ntwo\n");
 }
+
+static void the_layers_of_an_overlay_go_with_its_sandbox(void **state)
+{
+    struct spec *s = *state;
+    char hidden[80], work[80];
+
+    snprintf(hidden, sizeof(hidden), "%s/ws/hidden", s->dir);
+    snprintf(work, sizeof(work), "%s/ws/work", s->dir);
+    start_with_view(s);
+    view_run(s, "sleep 300 >/dev/null 2>&1 & cat notes.md");
+    assert_int_equal(access(hidden, F_OK), 0);
+    spec_stop(s);
+    assert_int_equal(access(hidden, F_OK), -1);
+    assert_int_equal(access(work, F_OK), -1);
+}
+
+#define OVERLAY_ALONE 2
 
 int main(void)
 {
@@ -573,18 +603,18 @@ int main(void)
         SPEC_TEST(many_threads_use_several_views),
         SPEC_TEST(a_forked_child_neither_uses_nor_ends_a_view),
         SPEC_TEST(a_view_is_asked_for_in_the_right_way),
+        /* Of an overlay: OVERLAY_ALONE. */
+        SPEC_TEST(a_view_of_an_overlay_shows_what_its_sandbox_sees),
+        SPEC_TEST(the_layers_of_an_overlay_go_with_its_sandbox),
     };
     const struct CMUnitTest local[] = {
         SPEC_TEST(a_backend_without_views_says_so),
     };
+    size_t count = sizeof(isolated) / sizeof(isolated[0]);
 
-    const struct CMUnitTest overlay[] = {
-        SPEC_TEST(a_workspace_on_an_overlay_says_that_it_has_none),
-    };
-    const char *backend = getenv("PINFOLD_SPEC_BACKEND");
-
-    if (backend && strcmp(backend, "overlay") == 0)
-        return cmocka_run_group_tests_name("views", overlay, NULL, NULL);
-    return spec_is_isolated() ? cmocka_run_group_tests_name("views", isolated, NULL, NULL)
-                              : cmocka_run_group_tests_name("views", local, NULL, NULL);
+    if (!spec_is_isolated())
+        return cmocka_run_group_tests_name("views", local, NULL, NULL);
+    if (!spec_is_overlay())
+        count -= OVERLAY_ALONE;
+    return _cmocka_run_group_tests("views", isolated, count, NULL, NULL);
 }
