@@ -215,7 +215,8 @@ struct pinfold_model_usage {
 struct pinfold_model_reply {
     struct pinfold_message message; /* of the assistant; may have no blocks */
     enum pinfold_stop_reason stop;
-    char *stop_detail; /* the provider's own word for it, or which sequence; "" if none */
+    char *stop_detail; /* which sequence it was, why it was refused, or else the provider's own word
+                          for it; "" if none */
     char *request_id;  /* for the provider's support; "" if none */
     struct pinfold_model_usage usage;
     unsigned attempts; /* that it took */
@@ -293,7 +294,7 @@ PINFOLD_API void pinfold_model_unref(struct pinfold_model *model);
 PINFOLD_API const char *pinfold_model_provider(const struct pinfold_model *model);
 
 /**
- * The name of a model, such as "claude-sonnet-4-5".
+ * The name of a model, such as "claude-opus-5".
  *
  * model  borrowed
  *
@@ -363,8 +364,7 @@ struct pinfold_model_options {
     unsigned max_tokens;       /* of a reply; 0: "anthropic" 8,192, others their own */
     const double *temperature; /* NULL: the provider's own */
     /* A JSON object whose members are put into every request's body, over what stands there: what a
-     * provider knows besides, such as {"thinking": {"type": "enabled", "budget_tokens": 4096}}. May
-     * be NULL. */
+     * provider knows besides, such as {"service_tier": "auto"}. May be NULL. */
     const char *extra;
     double connect_timeout_seconds; /* 0: 10 */
     double idle_timeout_seconds;    /* nothing arrives for so long; 0: 300 */

@@ -13,7 +13,10 @@
 #include "base/error.h"
 #include "net/sse.h"
 
-#define VERSION "2023-06-01"
+/* The newer version takes no sampling parameters, whatever their values ("API versions",
+ * "Migrating to API version 2026-10-21"); the older one goes on for requests that have them. */
+#define VERSION "2026-10-21"
+#define VERSION_OF_SAMPLING "2023-06-01"
 
 struct anthropic {
     struct pf_model_client client;
@@ -29,7 +32,8 @@ struct stream {
     struct pf_buf input; /* of a block of the provider's own tools */
     struct pf_buf signature;
     struct pinfold_model_usage usage;
-    char *stop, *sequence;
+    char *stop, *detail;
+    bool has_sampling; /* the request has a temperature or its like */
 };
 
 /* ---- the request ---- */
@@ -149,14 +153,16 @@ static json_t *body_json(const struct pf_model_client *client,
     return r == 0 ? TAKE(body) : NULL;
 }
 
+/* Keys are sent as bearer tokens ("Authentication"), which both versions take. */
 static int add_headers(struct pf_model_call *call, struct pf_model_headers *headers,
                        struct pinfold_error *err)
 {
-    (void)err;
-    pf_model_header(headers, "anthropic-version", VERSION);
+    const struct stream *stream = call->ctx;
+
+    pf_model_header(headers, "anthropic-version",
+                    stream->has_sampling ? VERSION_OF_SAMPLING : VERSION);
     pf_model_header(headers, "accept", "text/event-stream");
-    pf_model_header(headers, "x-api-key", call->client->key);
-    return 0;
+    return pf_model_bearer(headers, call->client->key) < 0 ? pf_fail_nomem(err) : 0;
 }
 
 /* ---- errors ---- */
@@ -376,18 +382,20 @@ static int take_stop(struct stream *stream, const json_t *event, struct pinfold_
 {
     const json_t *delta = json_object_get(event, "delta");
     const char *stop = pf_json_text(delta, "stop_reason", NULL);
-    const char *sequence = pf_json_text(delta, "stop_sequence", NULL);
+    const char *detail = pf_json_text(delta, "stop_sequence", NULL);
 
+    if (!detail) /* why it refuses; "Handle streaming refusals" */
+        detail = pf_json_text(json_object_get(delta, "stop_details"), "explanation", NULL);
     take_usage(stream, json_object_get(event, "usage"));
     if (stop) {
         free(stream->stop);
         stream->stop = strdup(stop);
     }
-    if (sequence) {
-        free(stream->sequence);
-        stream->sequence = strdup(sequence);
+    if (detail) {
+        free(stream->detail);
+        stream->detail = strdup(detail);
     }
-    return (stop && !stream->stop) || (sequence && !stream->sequence) ? pf_fail_nomem(err) : 0;
+    return (stop && !stream->stop) || (detail && !stream->detail) ? pf_fail_nomem(err) : 0;
 }
 
 static int take_event(void *ctx, const struct pf_sse_event *raw, struct pinfold_error *err)
@@ -458,11 +466,8 @@ static int end(struct pf_model_call *call, struct pinfold_error *err)
 
     if (!call->complete || !stream->stop)
         return pf_model_garbled(call, "the reply ends before it is whole", err);
-    stop = stop_of(stream->stop);
-    r = pf_reply_finish(&call->reply, stop,
-                        stop == PINFOLD_STOP_SEQUENCE && stream->sequence ? stream->sequence
-                                                                          : stream->stop,
-                        err);
+    stop = pf_reply_stop(&call->reply, stop_of(stream->stop));
+    r = pf_reply_finish(&call->reply, stop, stream->detail ? stream->detail : stream->stop, err);
     if (r == 0)
         call->reply.out->usage = stream->usage;
     return r;
@@ -477,8 +482,9 @@ static void reset(struct pf_model_call *call)
     pf_buf_done(&stream->input);
     pf_buf_done(&stream->signature);
     free(stream->stop);
-    free(stream->sequence);
-    *stream = (struct stream){ .sse = PF_SSE_INIT,
+    free(stream->detail);
+    *stream = (struct stream){ .has_sampling = stream->has_sampling,
+                               .sse = PF_SSE_INIT,
                                .input = PF_BUF_INIT(PF_BUF_UNLIMITED),
                                .signature = PF_BUF_INIT(PF_BUF_UNLIMITED) };
 }
@@ -493,6 +499,13 @@ static const struct pf_model_wire wire = {
 };
 
 /* ---- the model ---- */
+
+/* Asked of the whole body, since extra may hold them as well. */
+static bool has_sampling(const json_t *body)
+{
+    return json_object_get(body, "temperature") || json_object_get(body, "top_p") ||
+           json_object_get(body, "top_k");
+}
 
 static int converse(void *state, const struct pinfold_model_request *request,
                     struct pinfold_model_reply *ret, struct pinfold_cancel *cancel,
@@ -512,6 +525,7 @@ static int converse(void *state, const struct pinfold_model_request *request,
     _cleanup_pf_json_ json_t *body = body_json(&model->client, request);
     int r = body ? pf_model_call_body(&call, body, err) : pf_fail_nomem(err);
 
+    stream.has_sampling = has_sampling(body);
     return r < 0 ? r : pf_model_call_perform(&call, err);
 }
 

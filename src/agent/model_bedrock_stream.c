@@ -333,7 +333,7 @@ int pf_bedrock_end(struct pf_model_call *call, struct pinfold_error *err)
         return pf_model_garbled(call, "the reply ends before it is whole", err);
     r = stop_of(call, &stop, err);
     if (r == 0)
-        r = pf_reply_finish(&call->reply, stop, stream->stop, err);
+        r = pf_reply_finish(&call->reply, pf_reply_stop(&call->reply, stop), stream->stop, err);
     if (r == 0)
         call->reply.out->usage = stream->usage;
     return r;

@@ -12,7 +12,9 @@ json_t *pf_json_object_load(const char *text, size_t len, bool *ret_nomem)
     json_error_t wrong = { .line = 0 };
     json_t *json = json_loadb(text, len, JSON_ALLOW_NUL, &wrong);
 
-    *ret_nomem = !json && json_error_code(&wrong) == json_error_out_of_memory;
+    /* For want of memory jansson often gives no reason at all. */
+    *ret_nomem =
+            !json && (wrong.text[0] == '\0' || json_error_code(&wrong) == json_error_out_of_memory);
     if (json_is_object(json))
         return json;
     json_decref(json);

@@ -29,7 +29,7 @@ int pinfold_model_open(const char *spec, const struct pinfold_model_options *opt
         own = *options;
     if (len == 0 || !colon[1])
         return pf_fail(err, PINFOLD_EVALUE,
-                       "model \"%s\": is not PROVIDER:NAME, as in \"anthropic:claude-sonnet-4-5\"",
+                       "model \"%s\": is not PROVIDER:NAME, as in \"anthropic:claude-opus-5\"",
                        PF_QUOTE(spec));
     if (len == 8 && memcmp(spec, "scripted", len) == 0)
         return pinfold_model_scripted_new(colon + 1, ret_model, err);

@@ -408,7 +408,7 @@ static int end(struct pf_model_call *call, struct pinfold_error *err)
             return pf_model_garbled(call, "a tool is called without a name", err);
     r = stop_of(call, &stop, err);
     if (r == 0)
-        r = pf_reply_finish(&call->reply, stop, stream->finish, err);
+        r = pf_reply_finish(&call->reply, pf_reply_stop(&call->reply, stop), stream->finish, err);
     if (r == 0)
         call->reply.out->usage = stream->usage;
     return r;

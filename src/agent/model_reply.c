@@ -195,6 +195,18 @@ int pf_reply_close(struct pf_reply *reply, size_t block, struct pinfold_error *e
     return tool ? tell_tool(reply, PINFOLD_MODEL_TOOL_COMPLETE, block, err) : 0;
 }
 
+enum pinfold_stop_reason pf_reply_stop(const struct pf_reply *reply, enum pinfold_stop_reason told)
+{
+    const struct pinfold_message *message = &reply->out->message;
+
+    if (told != PINFOLD_STOP_END && told != PINFOLD_STOP_TOOL_USE)
+        return told;
+    for (size_t i = 0; i < message->count; i++)
+        if (message->blocks[i].kind == PINFOLD_BLOCK_TOOL_USE)
+            return PINFOLD_STOP_TOOL_USE;
+    return PINFOLD_STOP_END;
+}
+
 static void parts_free(struct pf_reply *reply)
 {
     free(reply->parts);
@@ -206,18 +218,12 @@ int pf_reply_finish(struct pf_reply *reply, enum pinfold_stop_reason stop, const
                     struct pinfold_error *err)
 {
     struct pinfold_message *message = &reply->out->message;
-    bool calls = false;
     int r = 0;
 
-    for (size_t i = 0; i < message->count && r == 0; i++) {
-        calls = calls || message->blocks[i].kind == PINFOLD_BLOCK_TOOL_USE;
+    for (size_t i = 0; i < message->count && r == 0; i++)
         r = pf_reply_close(reply, i, err);
-    }
     if (r < 0)
         return r;
-    /* Some servers say that they are done, and have called tools; or the other way round. */
-    if (stop == PINFOLD_STOP_END || stop == PINFOLD_STOP_TOOL_USE)
-        stop = calls ? PINFOLD_STOP_TOOL_USE : PINFOLD_STOP_END;
     /* A call that was cut before its input began is none without parameters. */
     if (message->count > 0 && reply->parts[message->count - 1].silent &&
         (stop == PINFOLD_STOP_LENGTH || stop == PINFOLD_STOP_REFUSAL))

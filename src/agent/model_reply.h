@@ -41,6 +41,9 @@ int pf_reply_set_opaque(struct pf_reply *reply, size_t block, char *opaque,
                         struct pinfold_error *err);
 /* The block is whole. Closing it twice does nothing. */
 int pf_reply_close(struct pf_reply *reply, size_t block, struct pinfold_error *err);
+/* Some servers say that they are done, and have called tools, or the other way round: what the
+ * blocks say counts. */
+enum pinfold_stop_reason pf_reply_stop(const struct pf_reply *reply, enum pinfold_stop_reason told);
 /* The reply is whole: closes what is open. detail is copied, and may be NULL. */
 int pf_reply_finish(struct pf_reply *reply, enum pinfold_stop_reason stop, const char *detail,
                     struct pinfold_error *err);

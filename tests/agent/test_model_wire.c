@@ -138,17 +138,21 @@ static void events_tell_a_reply_while_it_arrives(void **state)
     }
 }
 
-static void the_provider_s_own_word_is_kept(void **state)
+static void the_provider_s_own_words_are_kept(void **state)
 {
-    static const char *const words[] = { "three", "stop", "stop_sequence" };
+    static const char *const words[][2] = {
+        { "sequence", "three" },         { "refusal", "It could do harm." },
+        { "sequence", "stop" },          { "refusal", "content_filter" },
+        { "sequence", "stop_sequence" }, { "refusal", "guardrail_intervened" }
+    };
 
     (void)state;
-    for (int provider = 0; provider < PROVIDERS; provider++) {
-        struct pinfold_model *model = model_of(provider, "sequence", "");
+    for (int i = 0; i < 6; i++) {
+        struct pinfold_model *model = model_of(i / 2, words[i][0], "");
         struct pinfold_model_reply reply;
 
         asked(model, &hello, 1, NULL, &reply);
-        assert_string_equal(reply.stop_detail, words[provider]);
+        assert_string_equal(reply.stop_detail, words[i][1]);
         pinfold_model_reply_done(&reply);
         pinfold_model_unref(model);
     }
@@ -540,7 +544,7 @@ int main(void)
         cmocka_unit_test(lines_may_end_in_other_ways),
         cmocka_unit_test(a_large_reply_arrives_whole),
         cmocka_unit_test(events_tell_a_reply_while_it_arrives),
-        cmocka_unit_test(the_provider_s_own_word_is_kept),
+        cmocka_unit_test(the_provider_s_own_words_are_kept),
         cmocka_unit_test(servers_that_are_almost_openai_s_are_understood),
         cmocka_unit_test(calls_without_an_id_get_one),
         cmocka_unit_test(a_server_without_counts_has_none),

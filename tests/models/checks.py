@@ -76,8 +76,10 @@ def anthropic_block(block: dict[str, Any], role: str) -> None:
 
 def anthropic(body: dict[str, Any], headers: dict[str, str]) -> None:
     """A request of the Messages API."""
-    demand(headers.get("x-api-key") == KEY, "KEY")
-    demand(headers.get("anthropic-version") == "2023-06-01", "anthropic-version")
+    demand(headers.get("authorization") == f"Bearer {KEY}", "KEY")
+    demand(headers.get("anthropic-version") in ("2023-06-01", "2026-10-21"), "anthropic-version")
+    demand(headers["anthropic-version"] == "2023-06-01" or
+           not {"temperature", "top_p", "top_k"} & set(body), "sampling parameters are removed")
     demand(headers.get("content-type") == "application/json", "content-type")
     only(body, "model", "max_tokens", "messages", "system", "tools", "temperature", "stream",
          "stop_sequences", "thinking")

@@ -192,8 +192,7 @@ class Handler(BaseHTTPRequestHandler):
             headers["x_should_retry"] = self.switches["should"]
         message = "It was asked for"
         if self.switches.get("echo"):
-            given = self.headers.get("x-api-key") or self.headers.get("authorization")
-            message = f"Wrong key {given}!"
+            message = f"Wrong key {self.headers.get('authorization')}!"
         self.refuse(status, self.switches.get("type", kinds[self.api == "bedrock"]), message,
                     **headers)
 

@@ -109,7 +109,10 @@ def anthropic(name: str, switches: Switches) -> Iterator[bytes]:
         events += anthropic_block(index, block)
     events.append({"type": "message_delta",
                    "delta": {"stop_reason": STOPS["anthropic"][stop],
-                             "stop_sequence": "three" if stop == "sequence" else None},
+                             "stop_sequence": "three" if stop == "sequence" else None,
+                             "stop_details": {"type": "refusal", "category": "cyber",
+                                              "explanation": "It could do harm."}
+                             if stop == "refusal" else None},
                    "usage": {"output_tokens": USAGE["output"]}})
     events.append({"type": "message_stop"})
     for number, event in enumerate(events):
