@@ -159,6 +159,9 @@ static int run_and_tell(struct pinfold_agent *agent, struct before *before,
         if (!after.retry || after.cancel || pinfold_cancel_fired(cancel))
             break;
     }
+    /* A result without any block would look like a call that never was. */
+    if (r == 0 && result->count == 0)
+        r = pinfold_tool_result_add_text(result, "[No output.]", 12, err);
     return r;
 }
 

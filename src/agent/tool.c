@@ -37,7 +37,7 @@ static int load_schema(struct pinfold_tool *tool, const char *text, struct pinfo
     int r;
 
     tool->schema = json_loads(text, JSON_REJECT_DUPLICATES, &wrong);
-    if (!tool->schema && json_error_code(&wrong) == json_error_out_of_memory)
+    if (!tool->schema && pf_json_nomem(&wrong))
         return pf_fail_nomem(err);
     if (!tool->schema)
         return pf_fail(err, PINFOLD_EVALUE, "input schema: line %d column %d: %s", wrong.line,
@@ -132,7 +132,7 @@ const char *pinfold_tool_input_schema(const struct pinfold_tool *tool)
 static int say_not_json(const struct pinfold_tool *tool, const json_error_t *wrong,
                         struct pf_buf *out)
 {
-    if (json_error_code(wrong) == json_error_out_of_memory)
+    if (pf_json_nomem(wrong))
         return -PINFOLD_ENOMEM;
     return pf_buf_printf(out,
                          "The input of %s is not valid JSON: line %d column %d: %s. Nothing was "

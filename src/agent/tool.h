@@ -38,6 +38,9 @@ int pf_tool_result_fail(struct pinfold_tool_result *result, const char *format, 
 int pf_tool_result_text(struct pinfold_tool_result *result, const struct pf_buf *text,
                         struct pinfold_error *err);
 
+/* Whether jansson failed for want of memory: it does not always say so, and then says nothing. */
+bool pf_json_nomem(const json_error_t *error);
+
 /* Append text, with U+FFFD for what is not UTF-8. */
 int pf_append_utf8(struct pf_buf *to, const char *text, size_t len);
 

@@ -73,6 +73,11 @@ bool pinfold_tool_call_bool(const struct pinfold_tool_call *call, const char *na
 
 /* ---- results ---- */
 
+bool pf_json_nomem(const json_error_t *error)
+{
+    return !error->text[0] || json_error_code(error) == json_error_out_of_memory;
+}
+
 static void content_done(struct pinfold_tool_content *content)
 {
     pinfold_bytes_done(&content->data);
@@ -144,7 +149,7 @@ static int check_content(const struct pinfold_tool_content *content, struct pinf
                        : pf_fail(err, PINFOLD_EVALUE, "tool result: a block without a format");
     json = json_loadb(content->data.data ? content->data.data : "", content->data.len,
                       JSON_DECODE_ANY | JSON_ALLOW_NUL, &wrong);
-    if (!json && json_error_code(&wrong) == json_error_out_of_memory)
+    if (!json && pf_json_nomem(&wrong))
         return pf_fail_nomem(err);
     if (!json)
         return pf_fail(err, PINFOLD_EVALUE, "tool result: a JSON block is not JSON: %s",

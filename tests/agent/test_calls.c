@@ -133,6 +133,26 @@ static void every_mistake_is_a_result(void **state)
     pinfold_agent_free(agent);
 }
 
+static int say_nothing(void *ctx, struct pinfold_tool_call *call, struct pinfold_tool_result *ret,
+                       struct pinfold_error *err)
+{
+    (void)ctx;
+    (void)call;
+    (void)ret;
+    (void)err;
+    return 0;
+}
+
+static void a_tool_that_gives_nothing_is_said_to(void **state)
+{
+    struct pinfold_agent *agent = plain_agent("a");
+
+    (void)state;
+    give_tool(agent, make_tool("hush", NULL, say_nothing, NULL));
+    assert_string_equal(ask_tool(agent, "hush", "{}"), "[No output.]");
+    pinfold_agent_free(agent);
+}
+
 /* ---- hooks ---- */
 
 static char trace[256];
@@ -477,6 +497,7 @@ int main(void)
         cmocka_unit_test(an_agent_has_defaults),
         cmocka_unit_test(names_of_tools_are_unique_and_not_alike),
         cmocka_unit_test(every_mistake_is_a_result),
+        cmocka_unit_test(a_tool_that_gives_nothing_is_said_to),
         cmocka_unit_test(hooks_run_in_order_and_back),
         cmocka_unit_test(a_hook_cancels_a_call),
         cmocka_unit_test(a_cancel_without_a_text_has_one),
