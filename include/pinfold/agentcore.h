@@ -22,11 +22,19 @@ struct pinfold_agentcore_options {
     const char *profile;
     const char *identifier; /* of the code interpreter; NULL: "aws.codeinterpreter.v1" */
     const char *name;       /* of sessions, 1 to 100 characters; NULL: made of the workspace's */
-    const char *endpoint;   /* "https://host[:port]"; NULL: the region's */
+    /* "https://host[:port]"; NULL: what AWS_ENDPOINT_URL_BEDROCK_AGENTCORE, AWS_ENDPOINT_URL or the
+     * profile (services, endpoint_url) say, or the region's, FIPS or dual stack if these are asked
+     * for in the ways of AWS's own tools. */
+    const char *endpoint;
     /* How long a session lives from its start, whatever happens in it: 1 to 28,800; 0: 900. */
     unsigned session_timeout_seconds;
     size_t max_output_bytes; /* kept of a command's output; 0: 100,000 */
     const char *const *env;  /* NULL-terminated "NAME=value", for every command */
+    /* Run commands as tasks of the service: each may take as long as its session lives (at most
+     * eight hours; otherwise fifteen minutes), timeout_seconds counts, and cancelling ends what
+     * runs there. Each takes two calls more at least, and is asked after every five seconds in the
+     * end. */
+    bool long_commands;
 };
 
 #define PINFOLD_AGENTCORE_OPTIONS_INIT                   \
@@ -43,9 +51,8 @@ struct pinfold_agentcore_options {
  * ret_backend  receives the template; the caller owns one reference, pinfold_backend_unref()
  * err          borrowed, may be NULL
  *
- * Returns 0, -PINFOLD_EVALUE (an option out of range, no region), -PINFOLD_EOS (the profile's file
- * cannot be read) or -PINFOLD_ENOMEM.
- * Threads: any.
+ * Returns 0, -PINFOLD_EVALUE (an option out of range, no region, no such endpoint), -PINFOLD_EOS
+ * (the profile's file cannot be read) or -PINFOLD_ENOMEM. Threads: any.
  */
 PINFOLD_API int pinfold_agentcore_template_new(const struct pinfold_agentcore_options *options,
                                                struct pinfold_backend **ret_backend,

@@ -371,7 +371,8 @@ struct pinfold_model_options {
     double timeout_seconds;         /* all attempts together; 0: 1,800 */
     unsigned attempts;              /* at most, with the first one; 0: 5; up to 20 */
     /* Before the second attempt, doubled before each one after it up to 20 s, less up to a half of
-     * it at random; what the provider asks for with retry-after instead, up to 60 s. 0: 0.5 */
+     * it at random; what the provider asks for with retry-after, up to 60 s, if that is longer.
+     * 0: 0.5 */
     double backoff_seconds;
     size_t max_reply_bytes; /* of the wire, headers excluded; 0: 64 MiB */
     bool send_reasoning; /* "openai": send reasoning back to the server; some refuse it, some need

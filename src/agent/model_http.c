@@ -18,6 +18,7 @@
 /* Once a reply is complete, the end of its transfer is waited for only to keep the connection. */
 #define LINGER_NS (500 * PF_NS_PER_MS)
 #define SECRET_MAX 16384
+#define SECRET_MIN 8
 
 /* ---- headers ---- */
 
@@ -59,12 +60,13 @@ void pf_model_trouble_set(struct pf_model_trouble *trouble, int status, const ch
         (void)!pf_buf_append(&trouble->message, message, strnlen(message, 4096));
 }
 
-/* Servers repeat keys that they do not like; errors end in logs. */
+/* Servers repeat keys that they do not like; errors end in logs. What is shorter is no secret, but
+ * the word that somebody gave to a server which wants none. */
 static void hide(const char *key, char *text)
 {
     size_t len = key ? strlen(key) : 0;
 
-    for (char *at = text; len > 0 && (at = strstr(at, key)); at += len)
+    for (char *at = text; len >= SECRET_MIN && (at = strstr(at, key)); at += len)
         memset(at, '*', len);
 }
 
@@ -266,7 +268,7 @@ static bool goes_on(const struct pf_model_call *call, int r, const struct pinfol
         call->attempt >= call->client->attempts || call->asked_ns > ASKED_MAX_NS)
         return false;
     *ret_delay = backoff(call);
-    if (call->asked_ns >= 0)
+    if (call->asked_ns > *ret_delay)
         *ret_delay = call->asked_ns;
     return pf_clock_deadline(*ret_delay) < call->deadline;
 }

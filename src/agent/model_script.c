@@ -28,30 +28,24 @@ struct misfit {
     char text[200];
 };
 
-/* The text of a message, as the words of a script look for it: of all its blocks. */
-static bool message_has(const struct pinfold_message *message, const char *word, size_t len)
-{
-    for (size_t i = 0; i < message->count; i++)
-        if (memmem(message->blocks[i].text, message->blocks[i].text_len, word, len))
-            return true;
-    return false;
-}
-
-static bool block_has(const struct pinfold_block *block, const char *word, size_t len)
-{
-    return memmem(block->text, block->text_len, word, len);
-}
-
 typedef bool (*has_fn)(const void *where, const char *word, size_t len);
-
-static bool in_message(const void *where, const char *word, size_t len)
-{
-    return message_has(where, word, len);
-}
 
 static bool in_block(const void *where, const char *word, size_t len)
 {
-    return block_has(where, word, len);
+    const struct pinfold_block *block = where;
+
+    return memmem(block->text, block->text_len, word, len);
+}
+
+/* In one of its blocks, of whatever kind. */
+static bool in_message(const void *where, const char *word, size_t len)
+{
+    const struct pinfold_message *message = where;
+
+    for (size_t i = 0; i < message->count; i++)
+        if (in_block(&message->blocks[i], word, len))
+            return true;
+    return false;
 }
 
 static bool in_text(const void *where, const char *word, size_t len)

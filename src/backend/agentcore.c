@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "net/agentcore_request.h"
 #include "proc/env.h"
 
 #define START_NS (120 * PF_NS_PER_SEC)
@@ -35,9 +36,13 @@ static void box_free(void *state)
 
     if (!box)
         return;
-    pf_agentcore_free(box->client);
-    pf_aws_provider_free(box->provider);
-    pf_http_free(box->http);
+    /* Connections that a fork has in common with its parent are not for it to end: what TLS says at
+     * the end of one, the service would take for the parent's. */
+    if (box->maker == getpid()) {
+        pf_agentcore_free(box->client);
+        pf_aws_provider_free(box->provider);
+        pf_http_free(box->http);
+    }
     pinfold_cancel_free(box->stop);
     pthread_cond_destroy(&box->fewer);
     pthread_mutex_destroy(&box->lock);
@@ -69,6 +74,7 @@ static struct pf_ac_box *box_new(void)
 
     if (!box)
         return NULL;
+    box->maker = getpid();
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&box->fewer, &attr);
@@ -91,6 +97,7 @@ static bool copy_configuration(struct pf_ac_box *box, const struct pinfold_agent
     box->session_timeout =
             from->session_timeout_seconds ? from->session_timeout_seconds : DEFAULT_TIMEOUT;
     box->max_output_bytes = from->max_output_bytes ? from->max_output_bytes : DEFAULT_OUTPUT;
+    box->tasks = from->long_commands;
     box->env = pf_strv_copy(from->env);
     return box->env && copy(&box->region, from->region) && copy(&box->identifier, identifier) &&
            copy(&box->endpoint, from->endpoint) && copy(&box->name, from->name) &&
@@ -147,7 +154,7 @@ int pinfold_agentcore_template_new(const struct pinfold_agentcore_options *optio
     static const struct pinfold_agentcore_options defaults = PINFOLD_AGENTCORE_OPTIONS_INIT;
     PF_CLEANUP(box_freep) struct pf_ac_box *box = NULL;
     struct pf_aws_options aws;
-    char region[PF_AWS_REGION_MAX];
+    char region[PF_AWS_REGION_MAX], *endpoint;
     int r;
 
     if (!options)
@@ -165,6 +172,12 @@ int pinfold_agentcore_template_new(const struct pinfold_agentcore_options *optio
     free(box->region);
     if (!copy(&box->region, region))
         return pf_fail_nomem(err);
+    aws = aws_options(box);
+    r = pf_agentcore_locate(&aws, options->endpoint, region, &endpoint, err);
+    if (r < 0)
+        return r;
+    free(box->endpoint);
+    box->endpoint = endpoint;
     r = connect_box(box, err); /* here, so that what is wrong is told here */
     if (r == 0)
         r = pinfold_backend_new(&template_ops, box, NULL, ret_backend, err);
@@ -202,6 +215,7 @@ static int build_for_session(void *state, const char *workspace_id,
         .endpoint = from->endpoint,
         .session_timeout_seconds = from->session_timeout,
         .max_output_bytes = from->max_output_bytes,
+        .long_commands = from->tasks,
         .env = (const char *const *)from->env,
     };
     int r;
@@ -259,19 +273,38 @@ static int find_home(struct pf_ac_box *box, struct pinfold_cancel *cancel,
     return r;
 }
 
+/* Nobody waits for a session any more that may have been started: ask for it once more, which with
+ * the same token is the same one, and stop it. */
+static void take_back(struct pf_ac_box *box, json_t *members)
+{
+    const struct pf_agentcore_call call = { .deadline = pf_clock_deadline(STOP_NS) };
+    json_auto_t *reply = NULL, *stopped = NULL;
+
+    if (pf_agentcore_start(box->client, members, &call, &reply, NULL) == 0)
+        pf_agentcore_stop(box->client, json_string_value(json_object_get(reply, "sessionId")), NULL,
+                          &call, &stopped, NULL);
+}
+
 static int start_session(struct pf_ac_box *box, struct pinfold_cancel *cancel,
                          struct pinfold_error *err)
 {
     const struct pf_agentcore_call call = { .deadline = pf_clock_deadline(START_NS),
                                             .cancel = cancel };
-    json_auto_t *members = json_pack("{s:s, s:i}", "name", box->name, "sessionTimeoutSeconds",
-                                     (int)box->session_timeout);
+    char token[PF_UUID_MAX];
+    json_auto_t *members = NULL;
     json_auto_t *reply = NULL;
-    int r;
+    int r = pf_cancel_check(cancel, err);
 
+    if (r < 0)
+        return r;
+    pf_agentcore_uuid(token);
+    members = json_pack("{s:s, s:i, s:s}", "name", box->name, "sessionTimeoutSeconds",
+                        (int)box->session_timeout, "clientToken", token);
     if (!members)
         return pf_fail_nomem(err);
     r = pf_agentcore_start(box->client, members, &call, &reply, err);
+    if (r == -PINFOLD_ECANCELLED || r == -PINFOLD_ETIMEOUT)
+        take_back(box, members);
     if (r < 0)
         return r;
     box->ends = pf_clock_deadline(box->session_timeout * PF_NS_PER_SEC);

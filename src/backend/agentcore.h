@@ -23,11 +23,13 @@ enum { PF_AC_IN_FLIGHT = 8 };             /* calls at a time; the service takes 
 
 struct pf_ac_box {
     /* Set when it is made. */
+    pid_t maker;
     char *region, *identifier, *endpoint, *name, *profile;
     char *access_key, *secret_key, *session_token;
     char **env;
     unsigned session_timeout;
     size_t max_output_bytes;
+    bool tasks; /* run commands as tasks */
     struct pf_http *http;
     struct pf_aws_provider *provider;
     struct pf_agentcore *client;
@@ -45,16 +47,44 @@ struct pf_ac_box {
     bool lost;    /* the service has forgotten the session */
 };
 
-/* ---- agentcore_shell.c ---- */
+/* ---- agentcore_frame.c ---- */
 
 /* What a script left. */
 struct pf_ac_output {
     int status;
+    bool refused; /* its check failed, and it did not begin; errs says why */
+    bool partial; /* it has not ended, or not told how: status means nothing */
+    bool timed_out, stopped,
+            cancelled;           /* a task that was ended: out and errs are what it said so far */
     bool merged;                 /* the streams could not be told apart: all is in out */
     struct pf_buf out, errs;     /* at most the limit that was given, of each */
     uint64_t out_size, err_size; /* in all */
     char kept[80];               /* path of a directory that has the whole in o and e, or "" */
 };
+
+/* A script between the service and its streams. */
+enum { PF_AC_MARK_DIGITS = 16 };
+struct pf_ac_wrapper {
+    char mark[PF_AC_MARK_DIGITS + 1]; /* what begins its marks, and names its directory */
+    char *run;                        /* a command of /bin/sh: the script; owned */
+    char forget[400];                 /* another one, for what the script needed */
+    size_t limit;                     /* bytes of each stream that are printed */
+    bool keep;                        /* leave the whole there when it is more */
+    bool checks; /* run it first with the word "check", and not again if that fails */
+};
+
+/* Append a wrapper that runs and prints, that runs and leaves its files, and that prints such files
+ * (it ends with 3 when there are none). Each returns 0 or what pf_buf_printf() does. */
+int pf_ac_wrapper(struct pf_buf *to, const struct pf_ac_wrapper *w);
+int pf_ac_task_wrapper(struct pf_buf *to, const struct pf_ac_wrapper *w);
+int pf_ac_task_printer(struct pf_buf *to, const struct pf_ac_wrapper *w);
+
+/* Read what a wrapper printed, out of all that came from the terminal (NULL: nothing did). Returns
+ * 0, -PINFOLD_EBACKEND (it is not whole, or not what one wrapper prints) or -PINFOLD_ENOMEM;
+ * ret is the caller's to free in any case. */
+int pf_ac_frame_read(const char *text, const char *mark, size_t limit, struct pf_ac_output *ret);
+
+/* ---- agentcore_shell.c ---- */
 
 /* Call a tool in the box's session. Says what was lost when the session is. stop: a second token,
  * or NULL; the box's own for what stopping the commands is to end, and nothing else: a flush
@@ -62,6 +92,30 @@ struct pf_ac_output {
 int pf_ac_invoke(struct pf_ac_box *box, const char *tool, json_t *arguments,
                  struct pinfold_cancel *stop, struct pf_agentcore_result *ret,
                  struct pinfold_cancel *cancel, struct pinfold_error *err);
+/* The same, within another time than the service's own limit. */
+int pf_ac_invoke_within(struct pf_ac_box *box, const char *tool, json_t *arguments, int64_t ns,
+                        struct pinfold_cancel *stop, struct pf_agentcore_result *ret,
+                        struct pinfold_cancel *cancel, struct pinfold_error *err);
+
+/* A script to run, and how. */
+struct pf_ac_job {
+    const char *script; /* any text, of any length */
+    size_t len, limit;
+    bool keep, checks; /* these as in the wrapper */
+    struct pinfold_cancel *stop;
+    int64_t timeout_ns; /* of a task; PF_NEVER: none */
+};
+int pf_ac_run_job(struct pf_ac_box *box, const struct pf_ac_job *job, struct pf_ac_output *ret,
+                  struct pinfold_cancel *cancel, struct pinfold_error *err);
+
+/* The parts of that: what wraps a job (its script sent ahead when it cannot be typed), what a
+ * result of the service says, and whether the whole is still there. */
+int pf_ac_prepare(struct pf_ac_box *box, const struct pf_ac_job *job, struct pf_ac_wrapper *w,
+                  struct pinfold_cancel *cancel, struct pinfold_error *err);
+void pf_ac_wrapper_done(struct pf_ac_wrapper *w);
+int pf_ac_understand(const struct pf_agentcore_result *result, const char *mark, size_t limit,
+                     struct pf_ac_output *ret, struct pinfold_error *err);
+void pf_ac_note_kept(const struct pf_ac_wrapper *w, struct pf_ac_output *output);
 
 /* Run a script by a shell of its own there. limit: bytes of each stream that come back; keep: leave
  * the whole there when it is more; stop: as above. script is any text, of any length. */
@@ -72,6 +126,14 @@ void pf_ac_output_done(struct pf_ac_output *output);
 
 /* Append text as one word of a shell. */
 int pf_ac_quote(struct pf_buf *to, const char *text);
+
+/* ---- agentcore_task.c ---- */
+
+/* The same as pf_ac_run_job(), as a task of the service that may take longer than one call. When
+ * the job's token is fired or its time is up, the task is stopped, and that is a success with what
+ * it has said; when cancel is fired the same, and cancelled is set. */
+int pf_ac_run_task(struct pf_ac_box *box, const struct pf_ac_job *job, struct pf_ac_output *ret,
+                   struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 /* ---- agentcore_files.c ---- */
 
@@ -109,7 +171,7 @@ int pf_ac_get(struct pf_ac_box *box, const char *id, uint64_t size, int fd,
               struct pinfold_cancel *cancel, struct pinfold_error *err);
 void pf_ac_forget(struct pf_ac_box *box, const char *id); /* delete them; never fails */
 
-/* ---- agentcore_execute.c, agentcore_tree.c ---- */
+/* ---- agentcore_execute.c, agentcore_tree.c, agentcore_lists.c ---- */
 
 int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
                   struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
+#include "base/base64.h"
 #include "base/cancel.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -15,6 +16,7 @@
 #include "tree/data.h"
 
 #define SCRIPT_MAX ((size_t)64 << 20)
+#define AT_ONCE (PF_AC_INLINE / 8 * 5) /* bytes that in base64 are less than that */
 enum { LAST_ERRNO = 133, BLOCK = 128 * 1024 };
 
 int pf_ac_errno_of(const char *text)
@@ -41,6 +43,18 @@ int pf_ac_unnamed(struct pinfold_error *err)
     if (fd < 0)
         fd = memfd_create("pinfold", MFD_CLOEXEC);
     return fd < 0 ? pf_fail_os(err, errno, "make a temporary file") : fd;
+}
+
+static bool is_zero(const char *data, size_t len)
+{
+    return len == 0 || (data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0);
+}
+
+int pf_ac_keep(int fd, const void *data, size_t len)
+{
+    if (is_zero(data, len))
+        return lseek(fd, (off_t)len, SEEK_CUR) < 0 ? -errno : 0;
+    return pf_write_all(fd, data, len);
 }
 
 /* Unpacking gzip's format from one descriptor into another. */
@@ -73,12 +87,12 @@ static int inflate_step(struct inflating *job, struct pinfold_error *err)
     job->total += len;
     if (job->total > job->limit)
         return pf_fail_os(err, EFBIG, "unpack what was fetched");
-    r = pf_write_all(job->to, job->out, len);
+    r = pf_ac_keep(job->to, job->out, len);
     return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : state == Z_STREAM_END;
 }
 
-static int inflate_all(int from, int to, uint64_t limit, struct pinfold_cancel *cancel,
-                       struct pinfold_error *err)
+int pf_ac_inflate(int from, int to, uint64_t limit, struct pinfold_cancel *cancel,
+                  struct pinfold_error *err)
 {
     _cleanup_free_ struct inflating *job = calloc(1, sizeof(*job));
     int r;
@@ -94,24 +108,28 @@ static int inflate_all(int from, int to, uint64_t limit, struct pinfold_cancel *
             r = inflate_step(job, err);
     } while (r == 0);
     inflateEnd(&job->z);
+    if (r > 0 && ftruncate(to, (off_t)job->total) < 0)
+        r = pf_fail_os(err, errno, "keep what was fetched");
     return r < 0 ? r : 0;
 }
 
-/* Have the script's output put into parts there. */
+/* Have the script's output put into parts there; what is small comes at once, in inlined. */
 static int prepare(struct pf_ac_box *box, const char *script, const char *id, uint64_t *ret_size,
-                   struct pinfold_cancel *cancel, struct pinfold_error *err)
+                   struct pf_buf *inlined, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_buf_done) struct pf_buf text = PF_BUF_INIT(SCRIPT_MAX);
     struct pf_ac_output output;
     unsigned long long size = 0;
+    const char *rest;
     int status = -1, r;
 
     /* The script's status goes by a file, as a pipe only has its last command's. */
     if (pf_buf_printf(&text,
                       "export LC_ALL=C; S=%s/" PF_AC_SCRATCH "/%s; "
                       "{ (%s); echo $? >$S.status; } | gzip -1 | split -b %zu -d -a 4 - $S. && "
-                      "echo $(cat $S.status) $(cat $S.[0-9]* | wc -c)",
-                      box->home, id, script, PF_AC_PART) < 0)
+                      "n=$(cat $S.[0-9]* | wc -c) && echo $(cat $S.status) $n && "
+                      "if [ $n -le %zu ] && cat $S.[0-9]* | base64; then rm -f $S.*; fi",
+                      box->home, id, script, PF_AC_PART, AT_ONCE) < 0)
         return pf_fail_nomem(err);
     r = pf_ac_run(box, text.data, text.len, PF_AC_INLINE, false, NULL, &output, cancel, err);
     if (r < 0)
@@ -122,14 +140,26 @@ static int prepare(struct pf_ac_box *box, const char *script, const char *id, ui
     else if (status != 0)
         r = pf_fail_os(err, pf_ac_errno_of(output.errs.data), "fetch");
     *ret_size = size;
+    rest = r == 0 ? strchr(output.out.data, '\n') : NULL;
+    if (rest && rest[1] && pf_base64_decode(rest, strlen(rest), inlined) < 0)
+        r = pf_fail(err, PINFOLD_EBACKEND, "what was fetched is not whole");
     pf_ac_output_done(&output);
     return r;
+}
+
+static int keep_inlined(const struct pf_buf *inlined, uint64_t size, int fd,
+                        struct pinfold_error *err)
+{
+    int r = inlined->len == size ? pf_write_all(fd, inlined->data, inlined->len) : -EIO;
+
+    return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : 0;
 }
 
 int pf_ac_fetch(struct pf_ac_box *box, const char *script, uint64_t limit, int fd,
                 struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     _cleanup_close_ int packed = pf_ac_unnamed(err);
+    PF_CLEANUP(pf_buf_done) struct pf_buf inlined = PF_BUF_INIT(2 * AT_ONCE);
     char id[PF_AC_ID_MAX];
     uint64_t size = 0;
     int r;
@@ -137,14 +167,17 @@ int pf_ac_fetch(struct pf_ac_box *box, const char *script, uint64_t limit, int f
     if (packed < 0)
         return packed;
     pf_random_hex(id, PF_AC_ID_MAX - 1);
-    r = prepare(box, script, id, &size, cancel, err);
+    r = prepare(box, script, id, &size, &inlined, cancel, err);
     /* Gzip's worst is hardly more than what went in. */
     if (r == 0 && size > limit + limit / 100 + 4096)
         r = pf_fail_os(err, EFBIG, "fetch");
-    if (r == 0)
+    if (r == 0 && inlined.len > 0)
+        r = keep_inlined(&inlined, size, packed, err);
+    else if (r == 0)
         r = pf_ac_get(box, id, size, packed, cancel, err);
-    pf_ac_forget(box, id);
+    if (inlined.len == 0)
+        pf_ac_forget(box, id);
     if (r == 0 && lseek(packed, 0, SEEK_SET) < 0)
         r = pf_fail_os(err, errno, "read what was fetched");
-    return r < 0 ? r : inflate_all(packed, fd, limit, cancel, err);
+    return r < 0 ? r : pf_ac_inflate(packed, fd, limit, cancel, err);
 }

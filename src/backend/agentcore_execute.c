@@ -12,32 +12,48 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "base/strings.h"
 #include "proc/capture.h"
+#include "proc/command.h"
 #include "proc/env.h"
 #include "tree/data.h"
 #include "tree/place.h"
 
-#define WORD_MAX ((size_t)100000)        /* the kernel's limit there is 128 KiB */
+#define WORD_MAX ((size_t)100000)        /* bytes of a command that is one word */
+#define WORD_LIMIT ((size_t)128 * 1024)  /* the kernel's, of any word, its NUL included */
+#define WORDS_LIMIT ((size_t)1536 << 10) /* and of all together, with room for those there */
 #define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
 #define SCRIPT_MAX ((size_t)64 << 20)
-enum { TAG_DIGITS = 16, TAG_STATUS = 125 };
+#define KILLED_NOTE "[killed: the sandbox was stopped]\n"
+enum { REFUSED_STATUS = 125 };
 
-static int check(const struct pinfold_execute_options *options, size_t *ret_len,
+/* What the kernel there would refuse in words that say nothing of what is too large. */
+static int check_words(const char *what, const char *const *words, size_t *total,
+                       struct pinfold_error *err)
+{
+    for (size_t i = 0; words && words[i]; i++) {
+        size_t len = strlen(words[i]) + 1;
+        *total += len + sizeof(char *);
+        if (len > WORD_LIMIT || *total > WORDS_LIMIT)
+            return pf_fail_os(err, E2BIG, "%s \"%.40s\"", what, PF_QUOTE(words[i]));
+    }
+    return 0;
+}
+
+static int check(const struct pf_ac_box *box, const struct pinfold_execute_options *options,
                  struct pinfold_error *err)
 {
-    *ret_len = options->command_len;
-    if (options->command && options->command_len == 0)
-        *ret_len = strlen(options->command);
+    size_t total = 0;
+    int r = pf_env_check(options->env, err);
+
     if (isnan(options->timeout_seconds) || options->timeout_seconds < 0)
         return pf_fail(err, PINFOLD_EVALUE, "timeout must be more than 0 seconds, not %g",
                        options->timeout_seconds);
-    if (!options->command && (!options->argv || !options->argv[0]))
-        return pf_fail(err, PINFOLD_EVALUE, "no command");
-    if (options->command && memchr(options->command, '\0', *ret_len))
-        return pf_fail(err, PINFOLD_EVALUE, "the command holds a NUL byte");
-    return pf_env_check(options->env, err);
+    if (r == 0)
+        r = check_words("pass the variable", (const char *const *)box->env, &total, err);
+    if (r == 0)
+        r = check_words("pass the variable", options->env, &total, err);
+    return r < 0 ? r : check_words("pass the argument", options->argv, &total, err);
 }
 
 static int add_words(struct pf_buf *script, const char *const *words)
@@ -52,62 +68,69 @@ static int add_words(struct pf_buf *script, const char *const *words)
     return r;
 }
 
-/* Enter the directory, and say why not behind a tag that the command cannot know. */
-static int add_entry(struct pf_buf *script, const struct pf_ac_box *box, const char *cwd,
-                     const char *tag)
+/* Enter the directory, or say why not. The wrapper runs this twice, the first time with "check" and
+ * no further: so what a command prints cannot be taken for a reason. */
+static int add_entry(struct pf_buf *script, const struct pf_ac_box *box, const char *cwd)
 {
-    int r = pf_buf_printf(script, "f() { echo \"%s: $1\" >&2; exit %d; }; R='%s'; C=./", tag,
-                          TAG_STATUS, box->root);
+    static const char enter[] =
+            "; x() { case \"$1/\" in \"$R\"/*) ;; *) f 'Invalid cross-device link';; esac; }; "
+            "cd \"$R\" 2>/dev/null || f 'No such file or directory'; "
+            "cd \"$C\" 2>/dev/null || { x \"$(readlink -m -- \"$C\")\"; "
+            "[ -e \"$C\" ] || f 'No such file or directory'; "
+            "[ -d \"$C\" ] || f 'Not a directory'; f 'Permission denied'; }; "
+            "x \"$(pwd -P)\"; [ \"$1\" != check ] || exit 0; S=; ";
+    /* Out of the terminal's session, so that nothing can ask whoever sits at one. A task stays
+     * where stopTask looks for what it kills. */
+    static const char leave[] = "command -v setsid >/dev/null && S=setsid; ";
+    int r = pf_buf_printf(script, "f() { echo \"cd: $1\" >&2; exit %d; }; R='%s'; C=./",
+                          REFUSED_STATUS, box->root);
 
     if (r == 0)
         r = pf_ac_quote(script, cwd);
     return r < 0 ? r
-                 : pf_buf_append_text(
-                           script, "; cd \"$R\" 2>/dev/null || f 'No such file or directory'; "
-                                   "[ -e \"$C\" ] || f 'No such file or directory'; "
-                                   "[ -d \"$C\" ] || f 'Not a directory'; "
-                                   "cd \"$C\" 2>/dev/null || f 'Permission denied'; "
-                                   "case \"$(pwd -P)/\" in \"$R\"/*) ;; "
-                                   "*) f 'Invalid cross-device link';; esac; exec env -u OLDPWD");
+                 : pf_buf_printf(script, "%s%sexec $S env -u OLDPWD", enter,
+                                 box->tasks ? "" : leave);
 }
 
 /* ret_id receives what the command is kept under, "" when it is in the script. */
-static int add_command(struct pf_ac_box *box, const struct pinfold_execute_options *options,
-                       size_t len, struct pf_buf *script, char ret_id[static PF_AC_ID_MAX],
-                       struct pinfold_cancel *cancel, struct pinfold_error *err)
+static int add_command(struct pf_ac_box *box, const struct pf_run_request *request,
+                       struct pf_buf *script, char ret_id[static PF_AC_ID_MAX],
+                       struct pinfold_error *err)
 {
     _cleanup_free_ char *command = NULL;
+    size_t len = request->command_len;
     int r;
 
-    if (!options->command)
-        return add_words(script, options->argv) < 0 ? pf_fail_nomem(err) : 0;
+    if (request->argv)
+        return add_words(script, request->argv) < 0 ? pf_fail_nomem(err) : 0;
     if (len > WORD_MAX) {
         r = len > PF_AC_PART
                     ? pf_fail(err, PINFOLD_EVALUE, "the command is too long: %zu bytes", len)
-                    : pf_ac_put_bytes(box, options->command, len, ret_id, cancel, err);
+                    : pf_ac_put_bytes(box, request->command, len, ret_id, request->cancel, err);
         if (r < 0)
             return r;
-        r = pf_buf_printf(script, " /bin/sh %s/" PF_AC_SCRATCH "/%s.0000", box->home, ret_id);
+        r = pf_buf_printf(script, " /bin/sh -c '. %s/" PF_AC_SCRATCH "/%s.0000' sh", box->home,
+                          ret_id);
         return r < 0 ? pf_fail_nomem(err) : 0;
     }
-    command = strndup(options->command, len);
+    command = strndup(request->command, len);
     r = command ? pf_buf_append_text(script, " /bin/sh -c ") : -PINFOLD_ENOMEM;
     if (r == 0)
         r = pf_ac_quote(script, command);
+    if (r == 0)
+        r = pf_buf_append_text(script, " sh"); /* its $0, as everywhere else */
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
 
 /* ---- what came ---- */
 
-/* The reason behind the tag. */
-static int fail_entry(const struct pf_ac_output *output, const char *tag, const char *cwd,
-                      struct pinfold_error *err)
+static int fail_entry(const struct pf_ac_output *output, const char *cwd, struct pinfold_error *err)
 {
-    const char *text = output->errs.data;
+    const struct pf_buf *text = output->merged ? &output->out : &output->errs;
 
-    if (output->status != TAG_STATUS || !text || strncmp(text, tag, strlen(tag)) != 0)
+    if (!output->refused)
         return 0;
-    return pf_fail_at(err, pf_ac_errno_of(text), "enter directory", cwd);
+    return pf_fail_at(err, pf_ac_errno_of(text->data), "enter directory", cwd);
 }
 
 /* Give a stream to what composes results, as if it came out of a pipe. */
@@ -159,6 +182,27 @@ static void discard_kept(struct pf_ac_box *box, const struct pf_ac_output *outpu
         pf_ac_output_done(&ignored);
 }
 
+enum { NOTES_MAX = 300 };
+
+static void note(const struct pf_run_request *request, const struct pf_ac_output *output,
+                 char notes[static NOTES_MAX])
+{
+    size_t len = 0;
+
+    notes[0] = '\0';
+    if (output->merged)
+        len = (size_t)snprintf(notes, NOTES_MAX,
+                               "[stdout and stderr came as one stream, with the line ends of a "
+                               "terminal: there was no room for files in /tmp, or no base64]\n");
+    if (output->timed_out)
+        snprintf(notes + len, NOTES_MAX - len, "[timed out after %g s]\n",
+                 (double)request->timeout_ns / (double)PF_NS_PER_SEC);
+    else if (output->cancelled)
+        snprintf(notes + len, NOTES_MAX - len, "[killed: the call was cancelled]\n");
+    else if (output->stopped)
+        snprintf(notes + len, NOTES_MAX - len, KILLED_NOTE);
+}
+
 static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
                    const struct pf_ac_output *output, struct pinfold_execute_result *ret,
                    struct pinfold_error *err)
@@ -166,12 +210,13 @@ static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
     PF_CLEANUP(pf_capture_done) struct pf_capture capture;
     const struct pf_buf *texts[] = { &output->out, &output->errs };
     const uint64_t sizes[] = { output->out_size, output->err_size };
+    char notes[NOTES_MAX];
     int r = 0;
 
     pf_capture_init(&capture, request);
     for (int i = 0; r == 0 && i < 2; i++) {
         int fd = -1;
-        if (output->kept[0] && sizes[i] > texts[i]->len)
+        if (output->kept[0] && sizes[i] > texts[i]->len && !output->cancelled)
             r = fetch_stream(box, output, "oe"[i], request -> cancel, &fd, err);
         if (r < 0 && fd >= 0)
             close(fd);
@@ -185,12 +230,8 @@ static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
         stream->full = stream->full || sizes[i] > stream->raw_bytes;
         stream->raw_bytes = sizes[i];
     }
-    return pf_capture_finish(&capture,
-                             output->merged ? "[stdout and stderr came as one stream, with the "
-                                              "line ends of a terminal: there was no room for "
-                                              "files in /tmp, or no base64]\n"
-                                            : "",
-                             ret, err);
+    note(request, output, notes);
+    return pf_capture_finish(&capture, notes, ret, err);
 }
 
 /* The sandbox was stopped while the command ran. What it said is lost. */
@@ -201,30 +242,42 @@ static int killed(const struct pf_run_request *request, struct pinfold_execute_r
 
     pf_capture_init(&capture, request);
     ret->exit_code = 137;
-    return pf_capture_finish(&capture, "[killed: the sandbox was stopped]\n", ret, err);
+    return pf_capture_finish(&capture, KILLED_NOTE, ret, err);
 }
 
 static int run(struct pf_ac_box *box, const struct pf_run_request *request,
-               const struct pf_buf *script, const char *tag, const char *cwd,
-               struct pinfold_execute_result *ret, struct pinfold_error *err)
+               const struct pf_buf *script, const char *cwd, struct pinfold_execute_result *ret,
+               struct pinfold_error *err)
 {
     bool all = request->on_output || request->spool_limit > 0 || request->keep_tail ||
                request->output_limit > PF_AC_INLINE;
+    const struct pf_ac_job job = { .script = script->data,
+                                   .len = script->len,
+                                   .limit = PF_AC_INLINE,
+                                   .keep = all,
+                                   .checks = true,
+                                   .stop = box->stop,
+                                   .timeout_ns = request->timeout_ns };
     struct pf_ac_output output;
-    int r = pf_ac_run(box, script->data, script->len, PF_AC_INLINE, all, box->stop, &output,
-                      request->cancel, err);
+    int r = box->tasks ? pf_ac_run_task(box, &job, &output, request->cancel, err)
+                       : pf_ac_run_job(box, &job, &output, request->cancel, err);
 
     if (r == -PINFOLD_ECANCELLED && !pinfold_cancel_fired(request->cancel))
         return killed(request, ret, err);
     if (r < 0)
         return r;
     ret->exit_code = output.status;
-    r = fail_entry(&output, tag, cwd, err);
+    ret->timed_out = output.timed_out;
+    if (output.timed_out) {
+        ret->limit = PINFOLD_LIMIT_TIME;
+        ret->limits_hit = 1U << PINFOLD_LIMIT_TIME;
+    }
+    r = fail_entry(&output, cwd, err);
     if (r == 0)
         r = compose(box, request, &output, ret, err);
     discard_kept(box, &output);
     pf_ac_output_done(&output);
-    return r;
+    return r == 0 && output.cancelled ? pf_cancel_check(request->cancel, err) : r;
 }
 
 static int refuse_stopped(struct pf_ac_box *box, struct pinfold_error *err)
@@ -237,11 +290,26 @@ static int refuse_stopped(struct pf_ac_box *box, struct pinfold_error *err)
     return stopped ? pf_fail(err, PINFOLD_ESTART, "AgentCore: the workspace is stopping") : 0;
 }
 
+/* The service knows no time for a single call; of tasks we keep it ourselves. */
+static int64_t timeout_of(const struct pf_ac_box *box, double seconds)
+{
+    if (!box->tasks || !(seconds > 0) || seconds > 1e9)
+        return PF_NEVER;
+    return (int64_t)(seconds * (double)PF_NS_PER_SEC);
+}
+
 static struct pf_run_request request_of(const struct pf_ac_box *box,
                                         const struct pinfold_execute_options *options,
                                         struct pinfold_cancel *cancel)
 {
+    size_t len = options->command_len;
+
+    if (options->command && len == 0)
+        len = strlen(options->command);
     return (struct pf_run_request){
+        .command = options->command,
+        .command_len = len,
+        .argv = options->argv,
         .output_limit =
                 options->max_output_bytes ? options->max_output_bytes : box->max_output_bytes,
         .keep_tail = options->keep_tail,
@@ -249,6 +317,7 @@ static struct pf_run_request request_of(const struct pf_ac_box *box,
         .spool_limit = options->spool_bytes,
         .on_output = options->on_output,
         .on_output_ctx = options->on_output_ctx,
+        .timeout_ns = timeout_of(box, options->timeout_seconds),
         .cancel = cancel,
     };
 }
@@ -261,10 +330,10 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
     PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
     struct pf_run_request request = request_of(box, options, cancel);
     const char *cwd = options->cwd ? options->cwd : ".";
-    char tag[TAG_DIGITS + 1], id[PF_AC_ID_MAX] = "";
+    const char *nothing = pf_command_nothing(&request);
+    char id[PF_AC_ID_MAX] = "";
     int64_t start = pf_clock_now();
-    size_t len;
-    int r = check(options, &len, err);
+    int r = check(box, options, err);
 
     if (r == 0)
         r = refuse_stopped(box, err);
@@ -272,14 +341,14 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
         r = pf_fail(err, PINFOLD_ESTART, "AgentCore: no session: the sandbox is not started");
     if (r < 0)
         return r;
-    pf_random_hex(tag, TAG_DIGITS);
-    if (add_entry(&script, box, cwd, tag) < 0 ||
-        add_words(&script, (const char *const *)box->env) < 0 ||
+    if (nothing)
+        return pf_command_answer_nothing(nothing, ret_result, err); /* costs no call */
+    if (add_entry(&script, box, cwd) < 0 || add_words(&script, (const char *const *)box->env) < 0 ||
         add_words(&script, options->env) < 0)
         return pf_fail_nomem(err);
-    r = add_command(box, options, len, &script, id, cancel, err);
+    r = add_command(box, &request, &script, id, err);
     if (r == 0)
-        r = run(box, &request, &script, tag, cwd, ret_result, err);
+        r = run(box, &request, &script, cwd, ret_result, err);
     if (id[0])
         pf_ac_forget(box, id);
     ret_result->duration_ns = pf_clock_now() - start;

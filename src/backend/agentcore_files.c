@@ -11,16 +11,18 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "tree/file.h"
 #include "tree/place.h"
 
 #define SCRIPT_MAX ((size_t)64 << 20)
 #define LISTING_MAX ((size_t)32 << 20)
 #define TYPED_MAX ((size_t)30000) /* bytes of a file that go with their script */
-enum { STATUS_LARGE = 8 };
+enum { STATUS_LARGE = 8, STATUS_NO_ROOT = 10, STATUS_TOO_LARGE = 11 };
 
 /* w fails for a path that leaves the root; m makes the directory of a path. */
 static const char prelude[] =
-        "export LC_ALL=C; f() { echo \"pinfold: $1\" >&2; exit 9; }; cd \"$R\" || exit 9; "
+        "export LC_ALL=C; f() { echo \"pinfold: $1\" >&2; exit 9; }; "
+        "cd \"$R\" 2>/dev/null || exit 10; "
         "w() { case \"$(readlink -m -- \"$1\")/\" in \"$R\"/*) ;; "
         "*) f 'Invalid cross-device link';; esac; }; "
         "m() { w \"${1%/*}\"; if [ -e \"${1%/*}\" ] && [ ! -d \"${1%/*}\" ]; then "
@@ -50,8 +52,14 @@ int pf_ac_script(struct pf_ac_box *box, const char *script, const char *const *w
         return pf_wrap(err, r, "%s \"%s\"", operation, PF_QUOTE(path));
     if (ret->status == 0 || ret->status == STATUS_LARGE)
         return 0;
-    r = pf_fail_at(err, pf_ac_errno_of(ret->merged ? ret->out.data : ret->errs.data), operation,
-                   path);
+    if (ret->status == STATUS_NO_ROOT)
+        r = pf_fail_os(err, ENOENT, "%s \"%s\": workspace root is gone: workspace %s", operation,
+                       PF_QUOTE(path), PF_QUOTE(box->root));
+    else if (ret->status == STATUS_TOO_LARGE)
+        r = pf_file_too_large(path, PINFOLD_READ_MAX_BYTES, err);
+    else
+        r = pf_fail_at(err, pf_ac_errno_of(ret->merged ? ret->out.data : ret->errs.data), operation,
+                       path);
     pf_ac_output_done(ret);
     return r;
 }
@@ -109,7 +117,7 @@ int pf_ac_read_file(void *state, const char *path, struct pinfold_bytes *ret_con
     static const char script[] =
             "w \"$1\"; s=$(stat -Lc '%s' -- \"$1\") || exit 9; [ ! -d \"$1\" ] || "
             "f 'Is a directory'; [ -f \"$1\" ] || f 'No such device'; "
-            "[ \"$s\" -le \"$2\" ] || f 'File too large'; [ \"$s\" -le \"$3\" ] || exit 8; "
+            "[ \"$s\" -le \"$2\" ] || exit 11; [ \"$s\" -le \"$3\" ] || exit 8; "
             "exec cat -- \"$1\"";
     _cleanup_free_ char *name = word(path);
     struct pf_ac_output output;
@@ -146,7 +154,7 @@ static const char write_script[] =
         "t=$(mktemp -- \"${p%/*}/.pinfold-XXXXXXXX\") || exit 9; trap 'rm -f -- \"$t\"' EXIT; "
         "eval \"$3\" >\"$t\" || f 'Input/output error'; "
         "if [ -e \"$p\" ]; then chmod --reference=\"$p\" -- \"$t\"; "
-        "else chmod \"${4:-=rw}\" -- \"$t\"; fi; "
+        "else chmod \"${4:-$(printf %o $((0644 & ~$(umask))))}\" -- \"$t\"; fi; "
         "if [ \"$2\" = 1 ]; then ln -T -- \"$t\" \"$p\" || exit 9; "
         "else mv -fT -- \"$t\" \"$p\" || exit 9; fi";
 

@@ -180,19 +180,34 @@ int pf_ac_put_bytes(struct pf_ac_box *box, const void *data, size_t len,
 
 /* ---- out ---- */
 
+/* Whether a resource is that of a name, as far as it says: "file:///" and the name. */
+static bool is_of(const json_t *resource, const char *name)
+{
+    const char *uri = json_string_value(json_object_get(resource, "uri"));
+    size_t len = uri ? strlen(uri) : 0, tail = strlen(name);
+
+    return !uri ||
+           (len > tail && uri[len - tail - 1] == '/' && strcmp(uri + len - tail, name) == 0);
+}
+
 /* The bytes of the one file that was asked for: text, or a blob. */
-static int take_file(const struct pf_agentcore_result *result, struct pf_buf *ret,
+static int take_file(const struct pf_agentcore_result *result, const char *name, struct pf_buf *ret,
                      struct pinfold_error *err)
 {
     const json_t *block, *resource = NULL, *text, *blob;
-    size_t i;
+    size_t i, count = 0;
     int r = -PINFOLD_EVALUE;
 
     json_array_foreach(result->content, i, block)
     {
-        if (json_is_object(json_object_get(block, "resource")))
+        if (json_is_object(json_object_get(block, "resource"))) {
             resource = json_object_get(block, "resource");
+            count++;
+        }
     }
+    if (count != 1 || !is_of(resource, name))
+        return pf_fail(err, PINFOLD_EBACKEND,
+                       "AgentCore readFiles: %zu files came back instead of %s", count, name);
     text = json_object_get(resource, "text");
     blob = json_object_get(resource, "blob");
     if (json_is_string(blob))
@@ -237,7 +252,7 @@ static int get_part(struct parts *parts, size_t number, struct pinfold_error *er
     if (r == 0)
         r = check_tool(&result, "readFiles", err);
     if (r == 0)
-        r = take_file(&result, &data, err);
+        r = take_file(&result, name, &data, err);
     if (r == 0)
         r = store(parts, number, &data, err);
     pf_agentcore_result_done(&result);

@@ -25,6 +25,18 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == RECORD, "a record of tar");
 
+/* The sum of all bytes but its own, which count as spaces. */
+static unsigned sum_of(const struct header *header)
+{
+    const unsigned char *bytes = (const unsigned char *)header;
+    size_t from = offsetof(struct header, sum), until = from + sizeof(header->sum);
+    unsigned sum = 0;
+
+    for (size_t i = 0; i < RECORD; i++)
+        sum += i >= from && i < until ? ' ' : bytes[i];
+    return sum;
+}
+
 /* ---- packing ---- */
 
 struct packer {
@@ -62,8 +74,6 @@ static void put_size(struct header *header, uint64_t size)
 static int put_header(struct packer *packer, struct header *header, char type, uint64_t size,
                       mode_t mode, struct pinfold_error *err)
 {
-    unsigned sum = 0;
-
     header->type = type;
     memcpy(header->magic, "ustar  ", 8);
     snprintf(header->mode, sizeof(header->mode), "%07o", mode & 0777);
@@ -71,10 +81,8 @@ static int put_header(struct packer *packer, struct header *header, char type, u
     snprintf(header->gid, sizeof(header->gid), "%07o", 0U);
     snprintf(header->mtime, sizeof(header->mtime), "%011o", 0U);
     put_size(header, size);
-    memset(header->sum, ' ', sizeof(header->sum));
-    for (size_t i = 0; i < RECORD; i++)
-        sum += ((const unsigned char *)header)[i];
-    snprintf(header->sum, sizeof(header->sum), "%06o", sum);
+    snprintf(header->sum, sizeof(header->sum), "%06o", sum_of(header));
+    header->sum[7] = ' ';
     return put(packer, header, RECORD, err);
 }
 
@@ -240,7 +248,7 @@ static uint64_t padding_of(uint64_t size)
     return (RECORD - size % RECORD) % RECORD;
 }
 
-/* Digits of base eight, or binary when the first bit is set. */
+/* Digits of base eight, or binary when the first bit is set. A field is too short to overflow. */
 static bool number_of(const char *field, size_t len, uint64_t *ret)
 {
     uint64_t number = 0;
@@ -275,12 +283,6 @@ static int take_long(struct unpacker *unpacker, uint64_t size, char **slot,
     return r < 0 ? r : skip(unpacker, padding_of(size), err);
 }
 
-static bool is_zero(const char *data, size_t len)
-{
-    return len == 0 || (data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0);
-}
-
-/* Blocks of zeros become holes: a sparse file costs nothing there, and must cost nothing here. */
 static int take_content(struct unpacker *unpacker, int fd, uint64_t size, struct pinfold_error *err)
 {
     int r = 0, wrong = 0;
@@ -290,10 +292,7 @@ static int take_content(struct unpacker *unpacker, int fd, uint64_t size, struct
         r = take(unpacker, unpacker->buffer, len, err);
         if (r < 0)
             return r;
-        if (is_zero(unpacker->buffer, len))
-            wrong = lseek(fd, (off_t)len, SEEK_CUR) < 0 ? -errno : 0;
-        else
-            wrong = pf_write_all(fd, unpacker->buffer, len);
+        wrong = pf_ac_keep(fd, unpacker->buffer, len);
         if (wrong < 0)
             return pf_fail_os(err, -wrong, "keep what was fetched");
         left -= len;
@@ -304,7 +303,17 @@ static int take_content(struct unpacker *unpacker, int fd, uint64_t size, struct
     return r < 0 ? r : skip(unpacker, padding_of(size), err);
 }
 
-/* Make what is no regular file. Returns 0 or -errno. */
+static bool is_dir(int parent, const char *name)
+{
+    struct stat st;
+
+    return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Make what is no regular file. A link goes nowhere but into the tree it is in: whoever reads it
+ * resolves it beneath that. A device or a pipe becomes a pipe, and a hard link, which the names
+ * that were asked for cannot make, too: something special, which no copy takes. Returns 0 or
+ * -errno. */
 static int make_other(int parent, const char *name, char type, const char *target)
 {
     int r = 0;
@@ -314,8 +323,14 @@ static int make_other(int parent, const char *name, char type, const char *targe
     else if (type == '2')
         r = symlinkat(target, parent, name);
     else
-        r = mkfifoat(parent, name, 0600); /* for whatever else is special */
-    return r < 0 && !(type == '5' && errno == EEXIST) ? -errno : 0;
+        r = mkfifoat(parent, name, 0600);
+    return r < 0 && !(type == '5' && errno == EEXIST && is_dir(parent, name)) ? -errno : 0;
+}
+
+/* The same name once more: the later one counts, as for tar; a directory stays. */
+static void make_way(int parent, const char *name)
+{
+    (void)unlinkat(parent, name, 0); /* what is wrong is found by making it */
 }
 
 static int take_entry(struct unpacker *unpacker, const struct header *header, const char *path,
@@ -333,9 +348,11 @@ static int take_entry(struct unpacker *unpacker, const struct header *header, co
         return pf_fail_at(err, -parent, "unpack", path);
     memcpy(target, header->link, sizeof(header->link));
     number_of(header->mode, sizeof(header->mode), &mode);
+    make_way(parent, name);
     if (!regular) {
         int r = make_other(parent, name, header->type, unpacker->link ? unpacker->link : target);
-        return r < 0 ? pf_fail_at(err, -r, "unpack", path) : skip(unpacker, size, err);
+        return r < 0 ? pf_fail_at(err, -r, "unpack", path)
+                     : skip(unpacker, size + padding_of(size), err);
     }
     fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || fchmod(fd, (mode_t)(mode & 0777) | 0400) < 0)
@@ -349,11 +366,14 @@ static int take_record(struct unpacker *unpacker, const struct header *header,
     char short_name[sizeof(header->name) + 1] = "";
     _cleanup_free_ char *path = NULL;
     const char *name;
-    uint64_t size;
+    uint64_t size, sum;
     int r;
 
-    if (!number_of(header->size, sizeof(header->size), &size))
+    if (!number_of(header->size, sizeof(header->size), &size) ||
+        !number_of(header->sum, sizeof(header->sum), &sum) || sum != sum_of(header))
         return fail_archive(err, "is broken");
+    if (header->type && !strchr("01234567LKxg", header->type))
+        return fail_archive(err, "has an entry of no known kind");
     if (header->type == 'L' || header->type == 'K')
         return take_long(unpacker, size, header->type == 'L' ? &unpacker->name : &unpacker->link,
                          err);
@@ -374,6 +394,7 @@ int pf_ac_unpack(int fd, int root_fd, struct pinfold_cancel *cancel, struct pinf
 {
     _cleanup_free_ char *buffer = malloc(CHUNK);
     struct unpacker unpacker = { .fd = fd, .root_fd = root_fd, .buffer = buffer, .cancel = cancel };
+    static const struct header end;
     struct header header;
     int r = 0;
 
@@ -383,7 +404,7 @@ int pf_ac_unpack(int fd, int root_fd, struct pinfold_cancel *cancel, struct pinf
         return pf_fail_os(err, errno, "read what was fetched");
     while (r == 0) {
         r = take(&unpacker, &header, sizeof(header), err);
-        if (r == 0 && is_zero((const char *)&header, sizeof(header)))
+        if (r == 0 && memcmp(&header, &end, sizeof(header)) == 0)
             break;
         if (r == 0)
             r = take_record(&unpacker, &header, err);

@@ -40,6 +40,8 @@ static int make_backend(struct pf_box *box, const struct pf_options *options, co
 {
     struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
 
+    if (options->agentcore)
+        return pf_new_agentcore(options, &box->backend, err);
     if (options->isolated)
         return make_isolated(box, options, workspace, err);
     local.workspace_root = workspace;
@@ -67,14 +69,14 @@ static int check_audit(const struct pf_options *options, const char *workspace,
                        struct pinfold_error *err)
 {
     const char *home = options->sync ? options->sync : options->wants_sync ? options->seed : NULL;
-    const char *place = lies_below(options->audit, workspace) ? workspace : NULL;
+    const char *place = workspace && lies_below(options->audit, workspace) ? workspace : NULL;
 
     for (size_t i = 0; !place && options->rw[i]; i++)
         if (lies_below(options->audit, options->rw[i]))
             place = options->rw[i];
     if (!place && home && lies_below(options->audit, home))
         place = home;
-    if (!place || !options->isolated)
+    if (!place || (!options->isolated && !options->agentcore))
         return 0;
     err->code = PINFOLD_EVALUE;
     snprintf(err->msg, sizeof(err->msg),

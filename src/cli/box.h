@@ -13,10 +13,12 @@ struct pf_box {
     struct pinfold_sandbox *sandbox;
     struct pinfold_audit_file *audit;
     struct pf_progress progress;
-    struct pinfold_temp_workspace *temporary; /* NULL: the user has named a workspace */
+    struct pinfold_temp_workspace *temporary; /* NULL: the user has named a workspace, or
+                                                 the backend has them elsewhere */
 };
 
-/* Make the sandbox, not started, in a workspace that exists or is made by start. Returns 0 or a
+/* Make the sandbox, not started, in a workspace that exists or is made by start; NULL for a
+ * backend that has them elsewhere. Returns 0 or a
  * negative pinfold_code with err filled; pf_box_close() is right in either case. */
 int pf_box_open(struct pf_box *box, const struct pf_options *options, const char *workspace,
                 struct pinfold_error *err);

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the command takes libraries that are too slow to start, or too large. There are two
- * programs of the same sources: pinfold, which can do the common things at once, and pinfold-full,
- * which can do everything. The first executes the second when it is asked for more. Where there is
- * one C library only, pinfold is the full one.
+ * What of the command takes libraries that are too slow to start, or too large. There are three
+ * programs of the same sources: pinfold, which can do the common things at once, pinfold-full,
+ * which can do everything on this machine, and pinfold-remote, which has libcurl and can talk to
+ * services as well. Each executes a later one when it is asked for more. Where there is one C
+ * library only, pinfold is the full one.
  */
 #ifndef PF_CLI_EXTRAS_H
 #define PF_CLI_EXTRAS_H
 
 #include <pinfold/audit.h>
+#include <pinfold/backend.h>
 
+#include "cli/options.h"
 #include "cli/report.h"
+
+enum pf_program { PF_FRONT, PF_FULL, PF_REMOTE };
+extern const enum pf_program pf_program; /* this one */
 
 struct pf_extras {
     /* NULL when out of memory. */
@@ -24,8 +30,14 @@ struct pf_extras {
 /* NULL in the program that has none of it. */
 extern const struct pf_extras *const pf_extras;
 
-/* Execute the full program with main's argv, if this is not it. Returns false when it is; else,
- * having failed and said why, true with the exit status. */
-bool pf_hand_over(char **argv, int *ret_status);
+/* The template of sandboxes in AgentCore sessions that the options describe; NULL in the programs
+ * that cannot make one. Returns 0 or a negative pinfold_code. */
+extern int (*const pf_new_agentcore)(const struct pf_options *options,
+                                     struct pinfold_backend **ret_backend,
+                                     struct pinfold_error *err);
+
+/* Execute another program with main's argv, if this is an earlier one. Returns false when it is
+ * not; else, having failed and said why, true with the exit status. */
+bool pf_hand_over(enum pf_program to, char **argv, int *ret_status);
 
 #endif

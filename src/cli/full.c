@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program that can do everything. */
-#include <stdbool.h>
+/* What the programs that can do everything on this machine have in common. */
+#include <stddef.h>
 
 #include "cli/command.h"
 #include "cli/extras.h"
@@ -23,10 +23,3 @@ static const struct pf_extras extras = {
 };
 
 const struct pf_extras *const pf_extras = &extras;
-
-bool pf_hand_over(char **argv, int *ret_status)
-{
-    (void)argv;
-    (void)ret_status;
-    return false;
-}

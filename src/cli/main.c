@@ -65,7 +65,7 @@ int main(int argc, char **argv)
     else if (strcmp(name, "--version") == 0)
         name = "version";
     command = pf_command_find(name);
-    if (!command && pf_hand_over(argv, &status))
+    if (!command && pf_hand_over(PF_FULL, argv, &status))
         return status;
     if (!command) {
         pf_say("%s: no such command; 'pinfold help' lists what there is", name);

@@ -41,9 +41,46 @@ static const char *set_directory(const char **slot, const char *value)
 static const char *apply_backend(struct pf_options *options, const char *value)
 {
     options->isolated = strcmp(value, "isolated") == 0;
-    return options->isolated || strcmp(value, "local") == 0
+    options->agentcore = strcmp(value, "agentcore") == 0;
+    return options->isolated || options->agentcore || strcmp(value, "local") == 0
                    ? NULL
-                   : "no such backend; there are: local, isolated";
+                   : "no such backend; there are: local, isolated, agentcore";
+}
+
+static const char *set_text(const char **slot, const char *value)
+{
+    if (!*value)
+        return "an empty value";
+    *slot = value;
+    return NULL;
+}
+
+static const char *apply_region(struct pf_options *options, const char *value)
+{
+    return set_text(&options->region, value);
+}
+
+static const char *apply_profile(struct pf_options *options, const char *value)
+{
+    return set_text(&options->profile, value);
+}
+
+static const char *apply_interpreter(struct pf_options *options, const char *value)
+{
+    return set_text(&options->interpreter, value);
+}
+
+static const char *apply_endpoint(struct pf_options *options, const char *value)
+{
+    return set_text(&options->endpoint, value);
+}
+
+static const char *apply_session_timeout(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_limit(&options->session_timeout, value);
+
+    return wrong || options->session_timeout > 28800 ? "not a number of seconds from 1 to 28800"
+                                                     : NULL;
 }
 
 static const char *apply_seed(struct pf_options *options, const char *value)
@@ -222,8 +259,8 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 }
 
 static const struct flag flags[] = {
-    { "backend", "NAME", "isolated (default); or local: the host itself, without isolation",
-      PF_FOR_RUN, 0, apply_backend },
+    { "backend", "NAME", "isolated (default); local: the host itself; agentcore: see below",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_backend },
     { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT],...; repeatable",
       PF_FOR_ISOLATED, 0, apply_net },
     { "ro", "DIR", "isolated: show a directory of the host, read-only; repeatable", PF_FOR_ISOLATED,
@@ -250,6 +287,17 @@ static const struct flag flags[] = {
     { "tmp-size", "BYTES",
       "isolated: of each of /tmp, /dev/shm and the home directory (default 1G)", PF_FOR_ISOLATED, 0,
       apply_tmp_size },
+    { "region", "NAME", "agentcore: of AWS (default AWS_REGION, or the profile's)",
+      PF_FOR_AGENTCORE, 0, apply_region },
+    { "profile", "NAME", "agentcore: of AWS, with credentials and region", PF_FOR_AGENTCORE, 0,
+      apply_profile },
+    { "interpreter", "ID", "agentcore: code interpreter (default aws.codeinterpreter.v1)",
+      PF_FOR_AGENTCORE, 0, apply_interpreter },
+    { "endpoint", "URL", "agentcore: of the service, instead of the region's", PF_FOR_AGENTCORE, 0,
+      apply_endpoint },
+    { "session-timeout", "SECONDS",
+      "agentcore: lifetime of the session, at most 28800 (default 900)", PF_FOR_AGENTCORE, 0,
+      apply_session_timeout },
     { "seed", "DIR", "copy DIR into the workspace first", PF_FOR_RUN | PF_FOR_PLAN, 0, apply_seed },
     { "seed-mode", "MODE", "copy (default); overlay, isolated: show the seed below the changes",
       PF_FOR_RUN, 0, apply_seed_mode },
@@ -388,6 +436,8 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
     }
     if (flag->commands & PF_ISOLATED_ALONE && !options->isolated_alone)
         options->isolated_alone = flag->name;
+    if (flag->commands & PF_AGENTCORE_ALONE && !options->agentcore_alone)
+        options->agentcore_alone = flag->name;
     wrong = flag->apply(options, optarg);
     if (wrong) {
         *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name, optarg, wrong);

@@ -17,7 +17,9 @@ enum {
     PF_FOR_OTHERS = 4,     /* --help alone */
     PF_ISOLATED_ALONE = 8, /* means nothing to other backends, which refuse it */
     PF_FOR_ISOLATED = PF_FOR_RUN | PF_ISOLATED_ALONE,
-    PF_FOR_COMMAND = 16, /* run, and not shell */
+    PF_FOR_COMMAND = 16,     /* run, and not shell */
+    PF_AGENTCORE_ALONE = 32, /* as for the isolated backend */
+    PF_FOR_AGENTCORE = PF_FOR_RUN | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
 };
 
 /* What was asked for. Strings point into argv. */
@@ -27,12 +29,16 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
-    bool tty;                   /* run the command on a terminal */
-    bool takes_extras;          /* something of extras.h */
-    bool isolated;              /* not --backend local */
+    bool tty;          /* run the command on a terminal */
+    bool takes_extras; /* something of extras.h */
+    bool isolated;     /* no --backend, or this one */
+    bool agentcore;
     const char *isolated_alone; /* an option given that only this backend has */
-    bool overlay;               /* --seed-mode overlay */
-    bool host_net;              /* --net host */
+    const char *agentcore_alone;
+    const char *region, *profile, *interpreter, *endpoint;
+    uint64_t session_timeout; /* seconds; 0: not given */
+    bool overlay;             /* --seed-mode overlay */
+    bool host_net;            /* --net host */
     const char *rootfs;
     struct pinfold_limits limits; /* 0: not given */
     double timeout_seconds;       /* 0: not given */

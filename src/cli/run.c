@@ -19,6 +19,7 @@
 #include "cli/stream.h"
 
 #define DEFAULT_TIMEOUT_SECONDS 120.0
+#define NO_TIMEOUT_SECONDS 1e9
 /* How long the library may take to kill the command at its deadline before a write to a reader
  * that does not read is given up. */
 #define GRACE_NS 1000000000LL
@@ -152,8 +153,9 @@ static int execute(struct run *run)
         what.argv = (const char *const *)run->options.command;
     else
         what.command = run->options.command[0];
+    /* Without --timeout it is the service that ends a command. */
     if (!(seconds > 0))
-        seconds = DEFAULT_TIMEOUT_SECONDS;
+        seconds = run->options.agentcore ? NO_TIMEOUT_SECONDS : DEFAULT_TIMEOUT_SECONDS;
     what.timeout_seconds = seconds;
     if (run->report) {
         what.max_output_bytes = run->options.max_output_bytes;
@@ -219,6 +221,8 @@ static void keep_workspace(struct run *run)
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     const char *path;
 
+    if (run->options.agentcore)
+        pf_say("what was not copied back is lost with its session");
     if (!run->box.temporary)
         return;
     if (pinfold_temp_workspace_keep(run->box.temporary, &err) < 0)
@@ -279,7 +283,7 @@ static int run_in_box(struct run *run)
 
     if (pf_interrupt_catch(&run->cancel, &err) < 0)
         return failed(run, &err);
-    if (!workspace) {
+    if (!workspace && !run->options.agentcore) {
         if (pinfold_temp_workspace_new(&run->box.temporary, &err) < 0) {
             failed(run, &err);
             pf_say("set TMPDIR, or name a workspace with --workspace");
@@ -315,41 +319,63 @@ static const char *check_terminal(const struct pf_options *options)
 {
     if (!options->tty)
         return NULL;
+    if (options->agentcore)
+        return "there are no terminals in sessions of AgentCore; 'pinfold run' needs none";
     if (options->json || options->max_output_bytes)
         return "--tty passes on what the command prints: --json and --max-output do not go with it";
     return pf_relay_possible() ? NULL
                                : "stdin is not a terminal; 'pinfold run' without --tty needs none";
 }
 
+/* What is wrong with seed, sync and workspace together, or NULL. */
+static const char *check_travel(const struct pf_options *options)
+{
+    if (options->agentcore && options->workspace)
+        return "--workspace is a directory of this machine; with agentcore it is in its session";
+    if (options->overlay && !options->isolated)
+        return "--seed-mode overlay needs --backend isolated";
+    if (options->overlay && !options->seed)
+        return "--seed-mode overlay without --seed has nothing to show";
+    if (options->wants_sync && !options->sync && !options->seed)
+        return "--sync without --seed has nowhere to go: name a directory, --sync=DIR";
+    return NULL;
+}
+
+/* Returns NULL, or what is wrong with how the options go together. */
+static const char *check(const struct pf_options *options, bool is_shell)
+{
+    const char *wrong;
+
+    if (is_shell && options->command[0])
+        return "it takes no command; 'pinfold run --tty' runs one on a terminal";
+    if (!is_shell && !options->command[0])
+        return "no command to run";
+    wrong = check_terminal(options);
+    return wrong ? wrong : check_travel(options);
+}
+
 int pf_run_command(const struct pf_command *command, int argc, char **argv)
 {
     struct run run = { .command = command };
     bool is_shell = !(command->bit & PF_FOR_COMMAND);
+    enum pf_program program;
     const char *wrong;
     int status;
 
     if (!pf_options_parse(command, argc, argv, &run.options, &status))
         return status;
     run.options.tty |= is_shell;
-    wrong = check_terminal(&run.options);
-    if (is_shell && run.options.command[0])
-        status = pf_usage_error(command, "it takes no command; 'pinfold run --tty' runs one on a "
-                                         "terminal");
-    else if (!is_shell && !run.options.command[0])
-        status = pf_usage_error(command, "no command to run");
-    else if (wrong)
+    program = run.options.agentcore ? PF_REMOTE : run.options.takes_extras ? PF_FULL : PF_FRONT;
+    wrong = check(&run.options, is_shell);
+    if (wrong)
         status = pf_usage_error(command, "%s", wrong);
     else if (run.options.isolated_alone && !run.options.isolated)
         status = pf_usage_error(command, "--%s needs --backend isolated",
                                 run.options.isolated_alone);
-    else if (run.options.overlay && !run.options.isolated)
-        status = pf_usage_error(command, "--seed-mode overlay needs --backend isolated");
-    else if (run.options.overlay && !run.options.seed)
-        status = pf_usage_error(command, "--seed-mode overlay without --seed has nothing to show");
-    else if (run.options.wants_sync && !run.options.sync && !run.options.seed)
-        status = pf_usage_error(command, "--sync without --seed has nowhere to go: name a "
-                                         "directory, --sync=DIR");
-    else if (!run.options.takes_extras || !pf_hand_over(argv - 1, &status)) {
+    else if (run.options.agentcore_alone && !run.options.agentcore)
+        status = pf_usage_error(command, "--%s needs --backend agentcore",
+                                run.options.agentcore_alone);
+    else if (!pf_hand_over(program, argv - 1, &status)) {
         pinfold_log_set_handler(pf_say_log, NULL);
         status = run_and_report(&run);
         pinfold_execute_result_done(&run.result);
@@ -392,6 +418,11 @@ const struct pf_command pf_command_run = {
             "your home and your environment included; --ro and --env give it more. Where the\n"
             "machine cannot do that nothing is run, and 'pinfold doctor' says how to turn it on.\n"
             "With --backend local the command can do whatever you can do.\n"
+            "\n"
+            "With --backend agentcore it runs in a session of AWS Bedrock AgentCore's code\n"
+            "interpreter, with credentials from where AWS's own tools look for them. The session\n"
+            "is stopped at the end. Output comes when the command has ended; with --timeout it is\n"
+            "a task, which takes a few calls more; without, the service ends it after 15 minutes.\n"
             "\n"
             "Bytes may end in K, M or G, powers of 1024; limits may be 'unlimited'. What no "
             "control\n"

@@ -26,7 +26,9 @@
 #define HINT_EXTRA_NS (5 * PF_NS_PER_SEC) /* a hint may lengthen a wait by so much */
 #define SKEW_SECONDS 240                  /* a clock that is off by less is not the reason */
 #define REPLY_MAX ((size_t)8 * 1024 * 1024)
-enum { MAX_HEADERS = 16 };
+/* Load balancers close what was idle for a minute, some earlier; a command must not be on its way
+ * then, for it would not be sent again. */
+enum { RUNS_IDLE_SECONDS = 20, MAX_HEADERS = 16 };
 
 struct pf_agentcore {
     char *region, *identifier, *endpoint;
@@ -71,6 +73,13 @@ static int check_endpoint(struct pf_agentcore *client, struct pinfold_error *err
     return 0;
 }
 
+int pf_agentcore_locate(const struct pf_aws_options *options, const char *given, const char *region,
+                        char **ret, struct pinfold_error *err)
+{
+    return pf_aws_service_url(options, given, "bedrock_agentcore", "bedrock-agentcore", region, ret,
+                              err);
+}
+
 static void client_freep(struct pf_agentcore **client)
 {
     pf_agentcore_free(*client);
@@ -80,7 +89,7 @@ int pf_agentcore_new(const struct pf_agentcore_options *options, struct pf_agent
                      struct pinfold_error *err)
 {
     PF_CLEANUP(client_freep) struct pf_agentcore *client = calloc(1, sizeof(*client));
-    int r = 0;
+    int r;
 
     if (!client)
         return pf_fail_nomem(err);
@@ -90,12 +99,7 @@ int pf_agentcore_new(const struct pf_agentcore_options *options, struct pf_agent
     client->provider = options->provider;
     client->region = strdup(options->region);
     client->identifier = strdup(options->identifier);
-    if (options->endpoint)
-        client->endpoint = strdup(options->endpoint);
-    else
-        r = pf_agentcore_endpoint(options->region, &client->endpoint, err);
-    if (r < 0)
-        return r;
+    client->endpoint = strdup(options->endpoint);
     if (!client->region || !client->identifier || !client->endpoint)
         return pf_fail_nomem(err);
     r = check_endpoint(client, err);
@@ -181,6 +185,7 @@ static int send_signed(struct operation *op, const struct headers *headers,
         .body = request->has_body ? request->body.data : NULL,
         .body_len = request->body.len,
         .once = request->runs,
+        .idle_seconds = request->runs ? RUNS_IDLE_SECONDS : 0,
         .deadline = op->call->deadline,
         .also_cancel = op->call->also_cancel,
         .response_max = REPLY_MAX,

@@ -26,7 +26,7 @@ struct pf_agentcore;
 struct pf_agentcore_options {
     const char *region;
     const char *identifier; /* of the code interpreter; must not be empty */
-    const char *endpoint;   /* "https://host[:port]"; NULL: the region's */
+    const char *endpoint;   /* "https://host[:port]", of pf_agentcore_locate() */
     struct pf_http *http;   /* borrowed, as is the next one */
     struct pf_aws_provider *provider;
 };
@@ -39,8 +39,13 @@ struct pf_agentcore_call {
     bool *session_gone; /* may be NULL; set when the service says that there is no such session */
 };
 
-/* Make a client; any thread may use it. Returns 0, -PINFOLD_EVALUE (an endpoint or a region that
- * cannot be, an empty identifier) or -PINFOLD_ENOMEM. */
+/* Where the service is, for these options: given (may be NULL), or as in pf_aws_service_url(), with
+ * the same returns. The caller owns the text. */
+int pf_agentcore_locate(const struct pf_aws_options *options, const char *given, const char *region,
+                        char **ret, struct pinfold_error *err);
+
+/* Make a client; any thread may use it. Returns 0, -PINFOLD_EVALUE (an endpoint that cannot be, an
+ * empty identifier) or -PINFOLD_ENOMEM. */
 int pf_agentcore_new(const struct pf_agentcore_options *options, struct pf_agentcore **ret,
                      struct pinfold_error *err);
 void pf_agentcore_free(struct pf_agentcore *client); /* NULL is fine */

@@ -158,10 +158,12 @@ int pf_agentcore_request_list(struct pf_agentcore_request *request, const char *
     return r < 0 ? r : set_body(request, body, err);
 }
 
-/* Reading changes nothing, and the same files written again are the same. */
+/* Reading changes nothing, the same files written again are the same, and what is stopped stays
+ * so. */
 static bool may_repeat(const char *tool)
 {
-    static const char *const tools[] = { "readFiles", "listFiles", "writeFiles", "getTask" };
+    static const char *const tools[] = { "readFiles", "listFiles", "writeFiles", "getTask",
+                                         "stopTask" };
 
     for (size_t i = 0; i < PF_COUNT(tools); i++)
         if (strcmp(tool, tools[i]) == 0)
@@ -194,28 +196,4 @@ void pf_agentcore_request_done(struct pf_agentcore_request *request)
     pf_buf_done(&request->path);
     pf_buf_done(&request->query);
     pf_buf_done(&request->body);
-}
-
-/* A name that could not be a region could be another host. */
-static bool is_region(const char *region)
-{
-    size_t len = strlen(region), at = strspn(region, "abcdefghijklmnopqrstuvwxyz");
-    const char *last = strrchr(region, '-');
-
-    if (at < 2 || at > 4 || region[at] != '-' || !last || last == region + at || len > 32)
-        return false;
-    if (last[1] == '\0' || strspn(last + 1, "0123456789") != strlen(last + 1))
-        return false;
-    return strspn(region, "abcdefghijklmnopqrstuvwxyz-") == (size_t)(last + 1 - region) &&
-           !strstr(region, "--");
-}
-
-int pf_agentcore_endpoint(const char *region, char **ret, struct pinfold_error *err)
-{
-    if (!is_region(region))
-        return pf_fail(err, PINFOLD_EVALUE, "AgentCore: no AWS region: \"%s\"", PF_QUOTE(region));
-    if (asprintf(ret, "https://bedrock-agentcore.%s.%s", region, pf_aws_dns_suffix(region)) >= 0)
-        return 0;
-    *ret = NULL;
-    return pf_fail_nomem(err);
 }

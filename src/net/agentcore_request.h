@@ -38,10 +38,6 @@ int pf_agentcore_request_invoke(struct pf_agentcore_request *request, const char
                                 struct pinfold_error *err);
 void pf_agentcore_request_done(struct pf_agentcore_request *request);
 
-/* "https://bedrock-agentcore.REGION.SUFFIX". Returns 0, -PINFOLD_EVALUE (no region that is fit for
- * a host name) or -PINFOLD_ENOMEM. */
-int pf_agentcore_endpoint(const char *region, char **ret, struct pinfold_error *err);
-
 /* A random UUID of version 4. */
 enum { PF_UUID_MAX = 37 };
 void pf_agentcore_uuid(char ret[static PF_UUID_MAX]);

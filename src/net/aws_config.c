@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -211,79 +210,4 @@ int pf_aws_region(const struct pf_aws_options *options, char ret[static PF_AWS_R
     if (!options->region && !pf_aws_env("AWS_REGION") && !pf_aws_env("AWS_DEFAULT_REGION"))
         r = pf_aws_config_load(&ask, err);
     return r < 0 ? r : pf_aws_ask_region(&ask, ask.profile ? ask.profile : "default", ret, err);
-}
-
-const char *pf_aws_dns_suffix(const char *region)
-{
-    static const struct {
-        const char *start, *suffix;
-    } known[] = {
-        { "cn-", "amazonaws.com.cn" },    { "eusc-de-", "amazonaws.eu" },
-        { "us-iso-", "c2s.ic.gov" },      { "us-isob-", "sc2s.sgov.gov" },
-        { "us-isof-", "csp.hci.ic.gov" }, { "eu-isoe-", "cloud.adc-e.uk" },
-    };
-
-    for (size_t i = 0; i < PF_COUNT(known); i++)
-        if (strncmp(region, known[i].start, strlen(known[i].start)) == 0)
-            return known[i].suffix;
-    return "amazonaws.com";
-}
-
-/* ---- endpoints ---- */
-
-/* The setting that is one of several lines below the service's key in [services NAME]. */
-static const char *service_setting(const struct pf_aws_ask *ask, const char *service, size_t *len)
-{
-    const char *services = pf_aws_profile_get(ask, ask->profile, "services");
-    const char *lines = services ? pf_aws_config_get(ask, "services", services, service) : NULL;
-
-    return lines && *lines == '\n' ? pf_ini_nested(lines, "endpoint_url", len) : NULL;
-}
-
-static const char *configured(const struct pf_aws_ask *ask, const char *service, size_t *len)
-{
-    const char *ignore = pf_aws_env("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"), *url;
-    char variable[64];
-    size_t at;
-
-    if (ignore && strcasecmp(ignore, "true") == 0)
-        return NULL;
-    at = (size_t)snprintf(variable, sizeof(variable), "AWS_ENDPOINT_URL_%s", service);
-    while (at-- > 0)
-        if (variable[at] >= 'a' && variable[at] <= 'z')
-            variable[at] = (char)(variable[at] & ~0x20);
-    url = pf_aws_env(variable);
-    if (!url)
-        url = pf_aws_env("AWS_ENDPOINT_URL");
-    if (!url && ask->profile) {
-        url = service_setting(ask, service, len);
-        if (url)
-            return url;
-        url = pf_aws_profile_get(ask, ask->profile, "endpoint_url");
-    }
-    if (url)
-        *len = strlen(url);
-    return url;
-}
-
-int pf_aws_endpoint(const struct pf_aws_ask *ask, const char *service, const char *host,
-                    const char *region, struct pf_buf *ret, struct pinfold_error *err)
-{
-    struct pf_aws_url parts;
-    size_t len = 0;
-    const char *url = configured(ask, service, &len);
-    int r;
-
-    while (url && len > 0 && url[len - 1] == '/')
-        len--;
-    if (url)
-        r = pf_buf_append(ret, url, len);
-    else
-        r = pf_buf_printf(ret, "https://%s.%s.%s", host, region, pf_aws_dns_suffix(region));
-    if (r < 0)
-        return pf_fail_nomem(err);
-    if (pf_aws_url_parse(ret->data, &parts) < 0 || strchr(parts.path, '?'))
-        return pf_fail(err, PINFOLD_EVALUE, "the endpoint of %s: %s is no http or https address",
-                       service, PF_QUOTE(ret->data));
-    return 0;
 }

@@ -58,6 +58,15 @@ int pf_aws_region(const struct pf_aws_options *options, char ret[static PF_AWS_R
 /* "amazonaws.com", or what the hosts of that part of AWS end in. Static. */
 const char *pf_aws_dns_suffix(const char *region);
 
+/* The address of a service, without a '/' at its end: given by the application; AWS_ENDPOINT_URL_
+ * and the service's name, AWS_ENDPOINT_URL; the profile's [services] section, its endpoint_url; or
+ * AWS's own for the region, FIPS or dual stack when the environment or the profile wants that,
+ * which none of the others can be. service is as in "sso_oidc", host as in "portal.sso". Returns 0
+ * and a text that the caller owns, -PINFOLD_EVALUE, -PINFOLD_EOS (a file cannot be read) or
+ * -PINFOLD_ENOMEM. */
+int pf_aws_service_url(const struct pf_aws_options *options, const char *given, const char *service,
+                       const char *host, const char *region, char **ret, struct pinfold_error *err);
+
 void pf_aws_credentials_done(struct pf_aws_credentials *credentials); /* zeroes, frees */
 
 #endif

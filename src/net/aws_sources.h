@@ -91,7 +91,7 @@ int pf_aws_json_metadata(const struct pf_buf *body, const char *what, const char
 int pf_aws_split(char *text, const char *words[static PF_AWS_WORDS_MAX + 1],
                  const char **ret_wrong);
 
-/* ---- aws_config.c: profiles, endpoints, the region ---- */
+/* ---- aws_config.c: profiles, the region ---- */
 
 int pf_aws_config_load(struct pf_aws_ask *ask, struct pinfold_error *err);
 void pf_aws_config_done(struct pf_aws_ask *ask);
@@ -109,13 +109,16 @@ int pf_aws_ask_region(const struct pf_aws_ask *ask, const char *profile,
                       char ret[static PF_AWS_REGION_MAX], struct pinfold_error *err);
 /* Whether a region can be part of a host name. */
 bool pf_aws_region_fits(const char *region);
-/* Append the address of a service, without a '/' at its end: the one that is configured, or that of
- * AWS. service is as in "sso_oidc", host as in "portal.sso". */
-int pf_aws_endpoint(const struct pf_aws_ask *ask, const char *service, const char *host,
-                    const char *region, struct pf_buf *ret, struct pinfold_error *err);
 /* Append "~/rest" with the home directory. Returns 0, -PINFOLD_EVALUE (no HOME) or
  * -PINFOLD_ENOMEM. */
 int pf_aws_home(const char *rest, struct pf_buf *ret, struct pinfold_error *err);
+
+/* ---- aws_endpoint.c ---- */
+
+/* Append the address of a service, without a '/' at its end: the one that is configured, or that of
+ * AWS of the kind that is wanted. service is as in "sso_oidc", host as in "portal.sso". */
+int pf_aws_endpoint(const struct pf_aws_ask *ask, const char *service, const char *host,
+                    const char *region, struct pf_buf *ret, struct pinfold_error *err);
 
 /* ---- aws_url.c ---- */
 

@@ -283,6 +283,8 @@ static void set_up(CURL *easy, struct transfer *transfer, struct receiver *recei
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, receiver);
+    if (request->idle_seconds > 0)
+        curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)request->idle_seconds);
     if (request->bypass_proxy)
         curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     set_body(easy, transfer);
@@ -318,19 +320,38 @@ static int callback_result(struct transfer *transfer)
     return transfer->result;
 }
 
+/* Whether the server cannot have had the whole request. A body that was not all handed to the
+ * connection is not all there, however much of it the server has; who streams one from elsewhere
+ * may mean something by a part of it, so this holds for what must be whole, as it is signed. When
+ * libcurl wanted to begin again it has forgotten its count, and ours, of what it took, is what
+ * there is. */
+static bool is_unsent(const struct transfer *transfer, CURL *easy, CURLcode code)
+{
+    const struct pf_http_request *request = transfer->request;
+    long head = 0;
+    curl_off_t body = 0;
+
+    curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &head);
+    curl_easy_getinfo(easy, CURLINFO_SIZE_UPLOAD_T, &body);
+    if (head == 0)
+        return true;
+    if (code == CURLE_SEND_FAIL_REWIND || body < 0)
+        body = (curl_off_t)transfer->sent;
+    return request->once && request->body && (size_t)body < request->body_len &&
+           transfer->response->headers.len == 0 && !transfer->headers_done;
+}
+
 static int failed(struct transfer *transfer, CURL *easy, CURLcode code)
 {
     const char *reason = transfer->reason[0] ? transfer->reason : curl_easy_strerror(code);
-    long sent = 0;
     long sys_errno = 0;
     bool unsent;
     int r;
 
     if (transfer->result < 0)
         return callback_result(transfer);
-    curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);
     curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &sys_errno);
-    unsent = sent == 0;
+    unsent = is_unsent(transfer, easy, code);
     switch (code) {
     case CURLE_OUT_OF_MEMORY:
         return pf_fail_nomem(transfer->err);

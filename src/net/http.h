@@ -33,8 +33,11 @@ struct pf_http_request {
     size_t body_len;
     pf_http_read_fn read_body;
     void *read_ctx;
-    /* It must not reach the server twice, whatever becomes of the connection. */
+    /* It must not be acted on twice, whatever becomes of the connection. */
     bool once;
+    /* A kept connection that was idle for longer is not used again: its other side may be about to
+     * close it, and then nobody knows whether a request on it arrived. 0: two minutes. */
+    unsigned idle_seconds;
     bool bypass_proxy;                  /* for addresses of this machine's own surroundings */
     int64_t connect_ns;                 /* to connect within; 0: 10 s */
     int64_t deadline;                   /* of all, on the monotonic clock */
@@ -59,7 +62,7 @@ void pf_http_free(struct pf_http *http); /* NULL is fine; no call may be under w
  * -PINFOLD_ECANCELLED, -PINFOLD_ETIMEOUT, -PINFOLD_EOS (it failed on the way), -PINFOLD_EBACKEND (a
  * reply that is none, or too large), -PINFOLD_EVALUE (the request makes no sense), -PINFOLD_ENOMEM,
  * or what on_body returned. err->retryable says that nothing of the request can have been acted on:
- * it was not sent. The response is empty on failure. */
+ * it was not sent, or, when it is for once, not all of it. The response is empty on failure. */
 int pf_http_perform(struct pf_http *http, const struct pf_http_request *request,
                     struct pf_http_response *ret, struct pinfold_cancel *cancel,
                     struct pinfold_error *err);

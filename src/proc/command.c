@@ -2,6 +2,7 @@
 #include "proc/command.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -40,6 +41,25 @@ const char *pf_command_nothing(const struct pf_run_request *request)
         return "the command is empty";
     return memchr(request->command, '\0', request->command_len) ? "the command holds a NUL byte"
                                                                 : NULL;
+}
+
+int pf_command_answer_nothing(const char *reason, struct pinfold_execute_result *ret,
+                              struct pinfold_error *err)
+{
+    struct pinfold_execute_result result = { .exit_code = 1 };
+    int len = asprintf(&result.output, "[stderr] pinfold: %s: nothing was run\n", reason);
+
+    if (len < 0)
+        return pf_fail_nomem(err);
+    result.output_len = (size_t)len;
+    result.stderr_text = strdup(result.output + strlen("[stderr] "));
+    if (!result.stderr_text) {
+        free(result.output);
+        return pf_fail_nomem(err);
+    }
+    result.stderr_len = strlen(result.stderr_text);
+    *ret = result;
+    return 0;
 }
 
 /* A command too long for an argument goes into a file that the shell reads as a script with ".": so

@@ -23,6 +23,10 @@ void pf_command_done(struct pf_command *command);
 
 /* Why there is nothing to run, or NULL. */
 const char *pf_command_nothing(const struct pf_run_request *request);
+/* What that gives instead of an error: exit code 1, and the reason. Returns 0 or
+ * -PINFOLD_ENOMEM. */
+int pf_command_answer_nothing(const char *reason, struct pinfold_execute_result *ret,
+                              struct pinfold_error *err);
 /* Fill an initialised struct; on failure it is to be emptied all the same. Returns 0,
  * -PINFOLD_ENOMEM or -PINFOLD_EOS. */
 int pf_command_prepare(const struct pf_run_request *request, struct pf_command *command,

@@ -41,25 +41,6 @@ struct run {
     int64_t slow_at;  /* when the caller is told that the command takes long */
 };
 
-static int answer_nothing_to_run(const char *reason, struct pinfold_execute_result *ret,
-                                 struct pinfold_error *err)
-{
-    struct pinfold_execute_result result = { .exit_code = 1 };
-    int len = asprintf(&result.output, "[stderr] pinfold: %s: nothing was run\n", reason);
-
-    if (len < 0)
-        return pf_fail_nomem(err);
-    result.output_len = (size_t)len;
-    result.stderr_text = strdup(result.output + strlen("[stderr] "));
-    if (!result.stderr_text) {
-        free(result.output);
-        return pf_fail_nomem(err);
-    }
-    result.stderr_len = strlen(result.stderr_text);
-    *ret = result;
-    return 0;
-}
-
 static int start(struct pf_launcher *launcher, struct run *run, const struct pf_command *command,
                  struct pinfold_error *err)
 {
@@ -366,7 +347,7 @@ int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
     if (r < 0)
         return r;
     if (nothing)
-        return answer_nothing_to_run(nothing, ret, err);
+        return pf_command_answer_nothing(nothing, ret, err);
     r = pf_command_prepare(request, &command, err);
     if (r < 0)
         return r;

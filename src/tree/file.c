@@ -34,7 +34,7 @@ static int open_regular(int root_fd, const char *path, struct stat *ret_st)
     return r < 0 ? r : TAKE_FD(fd);
 }
 
-static int fail_limit(struct pinfold_error *err, const char *path, size_t limit)
+int pf_file_too_large(const char *path, size_t limit, struct pinfold_error *err)
 {
     return pf_fail_os(err, EFBIG,
                       "read \"%s\": it has more than the %zu bytes that are read into memory; "
@@ -66,7 +66,7 @@ static int read_rest(int fd, const char *path, struct pf_buf *buf, struct pinfol
         r = pf_buf_reserve(buf, 1);
         if (r < 0)
             return r == -PINFOLD_ENOMEM ? pf_fail_nomem(err)
-                                        : fail_limit(err, path, buf->limit - 1);
+                                        : pf_file_too_large(path, buf->limit - 1, err);
     }
 }
 
@@ -82,7 +82,7 @@ int pf_file_read(int root_fd, const char *path, size_t limit, struct pinfold_byt
     if (fd < 0)
         return pf_fail_at(err, -fd, "read", path);
     if ((uint64_t)st.st_size > limit)
-        return fail_limit(err, path, limit);
+        return pf_file_too_large(path, limit, err);
     /* One byte more than there is, to see the end in the same read. */
     buf.limit = limit + (limit < PF_BUF_UNLIMITED);
     if (pf_buf_reserve(&buf, (size_t)st.st_size + 1) < 0)
@@ -91,7 +91,7 @@ int pf_file_read(int root_fd, const char *path, size_t limit, struct pinfold_byt
     if (r < 0)
         return r;
     if (buf.len > limit)
-        return fail_limit(err, path, limit);
+        return pf_file_too_large(path, limit, err);
     return pf_buf_take(&buf, ret);
 }
 

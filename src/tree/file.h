@@ -34,6 +34,9 @@ int pf_roots_relation(int fd_a, int fd_b, enum pf_root_relation *ret, struct pin
 int pf_file_read(int root_fd, const char *path, size_t limit, struct pinfold_bytes *ret,
                  struct pinfold_cancel *cancel, struct pinfold_error *err);
 
+/* How that fails: with EFBIG, and what to do instead. */
+int pf_file_too_large(const char *path, size_t limit, struct pinfold_error *err);
+
 /* Write: parents created, replaced atomically, an existing file's mode kept, a new one 0644 &
  * ~umask. exclusive: EEXIST when it is there, decided by the kernel. */
 int pf_file_write(int root_fd, const char *path, const void *data, size_t len, bool exclusive,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What three APIs say, as a fake of them says it, and what they are told. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -524,6 +525,46 @@ static void bedrock_takes_keys_without_a_session(void **state)
     pinfold_model_unref(model);
 }
 
+/* ---- many at once ---- */
+
+static void *ask_often(void *ctx)
+{
+    size_t failures = 0;
+
+    for (int i = 0; i < 5; i++) {
+        struct pinfold_model_request request = PINFOLD_MODEL_REQUEST_INIT;
+        struct pinfold_model_reply reply;
+
+        request.messages = &hello;
+        request.message_count = 1;
+        if (pinfold_model_converse(ctx, &request, &reply, NULL, NULL) < 0) {
+            failures++;
+            continue;
+        }
+        failures += reply.message.count != 3 || reply.stop != PINFOLD_STOP_TOOL_USE;
+        pinfold_model_reply_done(&reply);
+    }
+    return failures ? ctx : NULL;
+}
+
+static void many_threads_may_ask_one_model(void **state)
+{
+    (void)state;
+    for (int provider = 0; provider < PROVIDERS; provider++) {
+        struct pinfold_model *model = model_of(provider, "parallel", "");
+        pthread_t threads[8];
+
+        for (size_t i = 0; i < 8; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, ask_often, model), 0);
+        for (size_t i = 0; i < 8; i++) {
+            void *failed;
+            assert_int_equal(pthread_join(threads[i], &failed), 0);
+            assert_null(failed);
+        }
+        pinfold_model_unref(model);
+    }
+}
+
 static int set_up(void **state)
 {
     hello = user("hello");
@@ -559,6 +600,7 @@ int main(void)
         cmocka_unit_test(a_model_of_bedrock_may_be_an_arn),
         cmocka_unit_test(bedrock_takes_a_bearer_token),
         cmocka_unit_test(bedrock_takes_keys_without_a_session),
+        cmocka_unit_test(many_threads_may_ask_one_model),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

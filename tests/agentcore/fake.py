@@ -49,6 +49,7 @@ to spoil (1; null: all from now on), "when"?: "before" or "after" the tool ran},
     crc            of: "message" or "prelude"
     garbage        payload: instead of the JSON
     missing        members: left out, such as ["structuredContent.exitCode"]
+    rewrite        pattern, by: a regular expression is replaced all over the compact JSON
     unknown_event  event (progress), message_type (event): a message before the result
     no_message_type, split_result (over two events), empty (no event at all)
     oversize       the error "Response payload too large"; or bytes: so long a stdout; or announce:
@@ -105,6 +106,7 @@ CONFIG = {
     ],
     "long_command": "hang",  # of 128 KiB and more: hang, run (executeCommand alone), or refuse
     "nonzero_is_error": True,  # isError of a command that did not exit with 0
+    "path": "/usr/local/bin:/usr/bin:/bin",  # where commands look for programs
     "strip_last_newline": False,  # of what a command printed
     "command_seconds": 900,  # of executeCode and executeCommand; the rest is killed
     "calls_per_session": 10,  # at once

@@ -168,6 +168,14 @@ def test_members_and_headers_are_missing(fake: Fake, session: str) -> None:
                                         header=SESSION_HEADER).headers
 
 
+def test_a_result_is_rewritten(fake: Fake, session: str) -> None:
+    told = invoke(fake, session, kind="rewrite", pattern='"exitCode":[0-9]+',
+                  by='"exitCode":77').result
+    assert told["structuredContent"]["exitCode"] == 77
+    assert fake.invoke(session, "executeCommand", command="true").result["structuredContent"][
+        "exitCode"] == 0
+
+
 def test_messages_are_garbage_or_unknown(fake: Fake, session: str) -> None:
     [(_, payload)] = decode(invoke(fake, session, kind="garbage", payload="{no").body)
     assert payload == b"{no"

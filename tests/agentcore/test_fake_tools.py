@@ -202,3 +202,11 @@ def test_results_have_the_shapes_of_the_live_service(fake: Fake) -> None:
     assert keys(missing) == keys(recorded(55))
     assert missing["structuredContent"]["exitCode"] == 127
     assert keys(said("executeCommand", command="id; pwd")) == keys(recorded(56))
+
+
+def test_the_path_of_commands_can_be_changed(fake: Fake, tmp_path: Path) -> None:
+    session = fake.start()
+    fake.control("config", {"path": str(tmp_path)})
+    told = fake.invoke(session, "executeCommand", command="echo $PATH; cat /dev/null").result
+    assert told["structuredContent"]["exitCode"] == 127
+    assert told["structuredContent"]["stderr"].startswith(f"{tmp_path}\r\n")

@@ -518,68 +518,6 @@ static void keys_that_are_nearly_over_are_stretched(void **state)
     assert_true(f->got.expires < pf_aws_now() + 26 * 60 * PF_NS_PER_SEC);
 }
 
-/* ---- where requests go ---- */
-
-static void endpoints_are_found_where_botocore_finds_them(void **state)
-{
-    struct pf_aws_options options = { 0 };
-    struct pf_aws_ask ask = { .options = &options };
-    struct pf_buf url = PF_BUF_INIT(1000);
-    struct aws_fixture *f = *state;
-
-    aws_file(f, ".aws/config",
-             "[default]\nservices = s\nendpoint_url = http://all\n"
-             "[services s]\nsts =\n  endpoint_url = http://mine/\n");
-    assert_int_equal(pf_aws_config_load(&ask, NULL), 0);
-    unsetenv("AWS_ENDPOINT_URL_STS");
-#define EXPECT(service, host, region, wanted)                                      \
-    url.len = 0;                                                                   \
-    assert_int_equal(pf_aws_endpoint(&ask, service, host, region, &url, NULL), 0); \
-    assert_string_equal(url.data, wanted)
-    EXPECT("sts", "sts", "us-west-2", "http://mine");
-    EXPECT("other", "other", "us-west-2", "http://all");
-    setenv("AWS_ENDPOINT_URL", "http://env", 1);
-    EXPECT("sts", "sts", "us-west-2", "http://env");
-    setenv("AWS_ENDPOINT_URL_STS", "http://sts:1/p/", 1);
-    EXPECT("sts", "sts", "us-west-2", "http://sts:1/p");
-    setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true", 1);
-    EXPECT("sts", "sts", "us-west-2", "https://sts.us-west-2.amazonaws.com");
-    EXPECT("sso", "portal.sso", "cn-north-1", "https://portal.sso.cn-north-1.amazonaws.com.cn");
-#undef EXPECT
-    unsetenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
-    setenv("AWS_ENDPOINT_URL_STS", "gopher://x", 1);
-    url.len = 0;
-    assert_int_equal(pf_aws_endpoint(&ask, "sts", "sts", "us-west-2", &url, &f->err),
-                     -PINFOLD_EVALUE);
-    pf_buf_done(&url);
-    pf_aws_config_done(&ask);
-}
-
-static void the_region_has_an_order_too(void **state)
-{
-    const struct pf_aws_options given = { .region = "eu-west-1" };
-    const struct pf_aws_options none = { 0 }, odd = { .region = "us-east-1.evil.com/" };
-    struct aws_fixture *f = *state;
-    char region[PF_AWS_REGION_MAX];
-
-    aws_file(f, ".aws/config", "[default]\nregion = ap-south-1\n");
-    setenv("AWS_DEFAULT_REGION", "us-east-2", 1);
-    assert_int_equal(pf_aws_region(&given, region, &f->err), 0);
-    assert_string_equal(region, "eu-west-1");
-    assert_int_equal(pf_aws_region(&none, region, &f->err), 0);
-    assert_string_equal(region, "us-west-2");
-    unsetenv("AWS_REGION");
-    assert_int_equal(pf_aws_region(&none, region, &f->err), 0);
-    assert_string_equal(region, "us-east-2");
-    unsetenv("AWS_DEFAULT_REGION");
-    assert_int_equal(pf_aws_region(&none, region, &f->err), 0);
-    assert_string_equal(region, "ap-south-1");
-    aws_file(f, ".aws/config", "");
-    assert_int_equal(pf_aws_region(&none, region, &f->err), -PINFOLD_EVALUE);
-    assert_non_null(strstr(f->err.msg, "AWS_DEFAULT_REGION"));
-    assert_int_equal(pf_aws_region(&odd, region, &f->err), -PINFOLD_EVALUE);
-}
-
 /* ---- nothing secret goes astray ---- */
 
 static void look_for_secrets(void *ctx, enum pinfold_log_level level, const char *message)
@@ -628,8 +566,6 @@ int main(void)
         TEST(a_token_is_used_until_its_end_when_it_cannot_be_refreshed),
         TEST(a_machine_is_asked_the_older_way_when_it_knows_no_other),
         TEST(keys_that_are_nearly_over_are_stretched),
-        TEST(endpoints_are_found_where_botocore_finds_them),
-        TEST(the_region_has_an_order_too),
         TEST(a_file_that_others_can_read_is_worth_a_line_of_the_log),
     };
 

@@ -153,7 +153,7 @@ static void cut_everywhere(const char *name, const json_t *vector)
     json_t *message;
     bool well;
 
-    if (fault_of(name) || len > 20000)
+    if (fault_of(name))
         return;
     end_count = 0;
     json_array_foreach(json_object_get(vector, "messages"), i, message)
@@ -163,6 +163,8 @@ static void cut_everywhere(const char *name, const json_t *vector)
                             (size_t)json_integer_value(json_object_get(message, "totalLength"));
     }
     for (size_t at = 0; at <= len; at++) {
+        if (at > 2000 && at + 2000 < len && at % 97 != 0)
+            continue; /* inside one long text nothing else can happen */
         _cleanup_free_ unsigned char *cut =
                 malloc(at + 1); /* its end is the sanitizer's to watch */
         assert_non_null(cut);

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,8 @@ struct server {
     pthread_t thread;
     const char *replies[8]; /* to one request each; NULL: hang up */
     bool close_after;       /* each reply */
+    bool cut_request;       /* hang up in the middle of it */
+    sem_t closed;           /* posted when a connection is */
     /* What came, under the lock of being joined. */
     char requests[8][4096];
     unsigned request_count, connection_count;
@@ -74,9 +77,14 @@ static void *run_server(void *arg)
     int fd;
 
     while ((fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+        char some[1000];
         server->connection_count++;
-        serve(server, fd);
+        if (server->cut_request)
+            (void)!read(fd, some, sizeof(some));
+        else
+            serve(server, fd);
         close(fd);
+        sem_post(&server->closed);
     }
     return NULL;
 }
@@ -99,6 +107,7 @@ static int set_up(void **state)
     socklen_t len = sizeof(address);
 
     assert_non_null(f);
+    sem_init(&f->server.closed, 0, 0);
     assert_int_equal(pf_http_new(&f->http, &f->err), 0);
     f->descriptors = count_descriptors();
     f->server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -255,6 +264,20 @@ static void silence_ends_at_the_deadline(void **state)
     assert_true(pf_clock_now() >= request.deadline);
 }
 
+static void silence_ends_sooner_where_that_is_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+    int64_t begin = pf_clock_now();
+
+    f->server.replies[0] = SILENCE;
+    request.idle_ns = 50 * PF_NS_PER_MS;
+    assert_int_equal(perform(f, &request), -PINFOLD_ETIMEOUT);
+    assert_non_null(strstr(f->err.msg, "nothing arrived for too long"));
+    assert_true(pf_clock_now() - begin >= request.idle_ns);
+    assert_true(pf_clock_now() < request.deadline);
+}
+
 static void *fire_soon(void *cancel)
 {
     poll(NULL, 0, 50);
@@ -300,9 +323,75 @@ static void what_must_not_be_sent_twice_is_not(void **state)
     assert_int_equal(perform(f, &request), 0);
     assert_int_equal(perform(f, &request), -PINFOLD_EOS);
     assert_int_equal(f->err.retryable, 0);
+    f->server.replies[2] = NULL; /* and on a connection of its own */
+    assert_int_equal(perform(f, &request), -PINFOLD_EOS);
+    assert_int_equal(f->err.retryable, 0);
     pf_http_free(TAKE(f->http));
     stop_server(&f->server);
+    assert_int_equal(f->server.request_count, 3);
+}
+
+/* One that was closed while nothing was on it is noticed before it is used. */
+static void a_connection_that_was_closed_in_between_is_not_used(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    f->server.replies[0] = OK_REPLY;
+    f->server.replies[1] = OK_REPLY;
+    f->server.close_after = true;
+    request.method = "POST";
+    request.body = "run";
+    request.body_len = 3;
+    request.once = true;
+    assert_int_equal(perform(f, &request), 0);
+    sem_wait(&f->server.closed);
+    assert_int_equal(perform(f, &request), 0);
+    pf_http_free(TAKE(f->http));
+    stop_server(&f->server);
+    assert_int_equal(f->server.connection_count, 2);
     assert_int_equal(f->server.request_count, 2);
+}
+
+static void a_connection_that_was_idle_for_too_long_is_not_used(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    f->server.replies[0] = OK_REPLY;
+    f->server.replies[1] = OK_REPLY;
+    f->server.replies[2] = OK_REPLY;
+    assert_int_equal(perform(f, &request), 0);
+    poll(NULL, 0, 2100); /* libcurl counts whole seconds */
+    request.idle_seconds = 3600;
+    assert_int_equal(perform(f, &request), 0);
+    poll(NULL, 0, 2100);
+    request.idle_seconds = 1;
+    assert_int_equal(perform(f, &request), 0);
+    pf_http_free(TAKE(f->http));
+    stop_server(&f->server);
+    assert_int_equal(f->server.connection_count, 2);
+}
+
+/* A request of which only a part arrived cannot have been acted on. */
+static void what_arrived_in_part_may_be_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+    size_t len = 64 << 20;
+    _cleanup_free_ char *body = calloc(1, len);
+
+    assert_non_null(body);
+    f->server.cut_request = true;
+    request.method = "POST";
+    request.body = body;
+    request.body_len = len;
+    request.once = true;
+    assert_int_equal(perform(f, &request), -PINFOLD_EOS);
+    assert_int_equal(f->err.retryable, 1);
+    request.once = false; /* whoever may repeat asks nobody */
+    assert_int_equal(perform(f, &request), -PINFOLD_EOS);
+    assert_int_equal(f->err.retryable, 0);
 }
 
 static ssize_t give_letters(void *ctx, void *data, size_t len)
@@ -397,8 +486,12 @@ int main(void)
         TEST(a_reply_that_is_cut_is_an_error),
         TEST(a_reply_that_is_too_large_is_an_error),
         TEST(silence_ends_at_the_deadline),
+        TEST(silence_ends_sooner_where_that_is_asked_for),
         TEST(a_cancelled_request_ends_at_once),
         TEST(what_must_not_be_sent_twice_is_not),
+        TEST(a_connection_that_was_closed_in_between_is_not_used),
+        TEST(a_connection_that_was_idle_for_too_long_is_not_used),
+        TEST(what_arrived_in_part_may_be_tried_again),
         TEST(bodies_stream_both_ways),
         TEST(only_http_is_spoken),
         TEST(redirects_are_not_followed),

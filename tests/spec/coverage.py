@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Print which tests each row of the semantics table has. Fails when a row has neither a test nor a
-reason in README.md, when it has both, or when a test is written but not registered."""
+reason in README.md, when it has both, when a test is written but not registered, or when a test
+that is left out on a backend (capabilities.c) is none."""
 import pathlib
 import re
 import sys
@@ -29,6 +30,36 @@ def excused_rows():
     return {int(row): why for row, why in re.findall(r"^\| (\d+) \| (.*) \|$", table, re.M)}
 
 
+def inapplicable():
+    """(backend, capability, reason, tests) of capabilities.c."""
+    text = (HERE / "capabilities.c").read_text(encoding="utf-8")
+    reasons = dict(re.findall(r'^#define (\w+) "(.*)"$', text, re.M))
+    lacking, tests_of = text.split("} lacking[] = {")[1].split("} tests_of[] = {")
+    tests = re.findall(r'\{ "([^"]+)",\s*"(\w+)" \}', tests_of.split("};")[0])
+    for backend, capability, reason in re.findall(
+            r'\{ "([^"]+)", "([^"]+)",\s*(\w+|"[^"]+") \}', lacking):
+        found = [test for name, test in tests if name == capability]
+        yield backend, capability, reasons.get(reason, reason).strip('"'), found
+
+
+def show_inapplicable(rows):
+    """Print them; what is wrong with the table."""
+    known = {f"row_{row:03}_{name}" for row, names in rows.items() for name in names}
+    wrong, used = [], set()
+    for backend, capability, reason, tests in inapplicable():
+        print(f"{backend}: not applicable: no {capability}: {reason}")
+        for test in tests:
+            print(f"      {test}")
+        used.update(tests)
+    text = (HERE / "capabilities.c").read_text(encoding="utf-8")
+    for test in re.findall(r'"(row_\w+)"', text):
+        if test not in known:
+            wrong.append(f"capabilities.c names {test}, which is no test")
+        if test not in used:
+            wrong.append(f"capabilities.c leaves {test} out for no backend")
+    return wrong
+
+
 def main():
     rows, wrong = tests_by_row()
     excused = excused_rows()
@@ -39,6 +70,7 @@ def main():
             print(f"{row:>4}  -- no test: {excused[row]}")
         if (row in rows) == (row in excused):
             wrong.append(f"row {row} has {'a test and an excuse' if row in rows else 'nothing'}")
+    wrong += show_inapplicable(rows)
     wrong += [f"row {row} is not in the table" for row in rows if row not in ROWS]
     tests = sum(len(names) for names in rows.values())
     print(f"{len(rows)} of {len(ROWS)} rows have {tests} tests, {len(excused)} have a reason")

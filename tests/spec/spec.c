@@ -181,7 +181,7 @@ static bool is_agentcore(void)
 {
     const char *name = getenv("PINFOLD_SPEC_BACKEND");
 
-    return name && strcmp(name, "agentcore") == 0;
+    return name && strncmp(name, "agentcore", strlen("agentcore")) == 0;
 }
 
 /* The fake service has its sessions on this machine, where commands say they are. */
@@ -358,10 +358,56 @@ static void make_agentcore(struct spec *s, const struct pinfold_local_options *l
     options.secret_key = "fakeSecretKey/Example+0123456789ABCDEFGH";
     options.max_output_bytes = local->max_output_bytes;
     options.env = local->env;
+    options.long_commands = !spec_lacks("timeouts");
     spec_ok(s, pinfold_agentcore_template_new(&options, &from, &s->err));
     spec_ok(s, pinfold_backend_get_ops(from)->build_for_session(pinfold_backend_get_state(from),
                                                                 "spec", &s->backend, &s->err));
     pinfold_backend_unref(from);
+}
+
+const char *spec_backend_type(void)
+{
+    return is_agentcore()       ? "AgentCoreSandboxBackend"
+           : spec_is_isolated() ? "IsolatedSandboxBackend"
+                                : "LocalSandboxBackend";
+}
+
+static struct spec *to_seed;
+
+static int put_and_seed(void *state, const struct pinfold_seed_request *request,
+                        struct pinfold_seed_result *ret, struct pinfold_cancel *cancel,
+                        struct pinfold_error *err)
+{
+    for (size_t i = 0; i < 8 && to_seed->before_seed[i].path; i++)
+        spec_put(to_seed, to_seed->before_seed[i].path, to_seed->before_seed[i].text);
+    return pinfold_backend_get_ops(to_seed->below)
+            ->seed_workspace(state, request, ret, cancel, err);
+}
+
+void spec_put_before_seed(struct spec *s, const char *path, const char *text)
+{
+    static struct pinfold_backend_ops ops;
+    size_t i = 0;
+
+    if (!spec_lacks("host directory")) {
+        spec_put(s, path, text);
+        return;
+    }
+    if (!s->below) {
+        struct pinfold_backend *backend = NULL;
+        spec_copy_table(s, &ops);
+        ops.seed_workspace = put_and_seed;
+        spec_ok(s, pinfold_backend_new(&ops, pinfold_backend_get_state(s->backend), NULL, &backend,
+                                       &s->err));
+        s->below = s->backend;
+        s->backend = backend;
+        to_seed = s;
+    }
+    while (s->before_seed[i].path)
+        i++;
+    assert_true(i < 7);
+    s->before_seed[i].path = path;
+    s->before_seed[i].text = text;
 }
 
 bool spec_is_isolated(void)

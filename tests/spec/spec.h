@@ -47,6 +47,9 @@ struct spec {
     struct pinfold_error err;
     struct spec_event events[128];
     size_t event_count;
+    struct {
+        const char *path, *text;
+    } before_seed[8];
     dev_t overlay_dev; /* of the last overlay that was seen; 0: none */
 };
 
@@ -54,6 +57,16 @@ struct spec {
 int spec_setup(void **state);
 int spec_teardown(void **state);
 #define SPEC_TEST(function) cmocka_unit_test_setup_teardown(function, spec_setup, spec_teardown)
+
+/* As cmocka_run_group_tests_name(), without the tests that the backend cannot pass. */
+int spec_run_group(const char *name, const struct CMUnitTest *tests, size_t count);
+#define spec_run_tests(name, tests) spec_run_group(name, tests, sizeof(tests) / sizeof((tests)[0]))
+/* Whether the backend is said not to have something: capabilities.c has the list. */
+bool spec_lacks(const char *capability);
+/* How often to try what may go wrong only sometimes: fewer times where each takes a request. */
+int spec_rounds(int usual);
+/* type_name of the backends that spec_local() makes. */
+const char *spec_backend_type(void);
 
 /* The call must succeed (0 or more), or fail with exactly this code and say something. Both want
  * &s->err as its error. */
@@ -74,6 +87,10 @@ const char *spec_inside(struct spec *s, const char *path);
 /* The same with every link resolved. */
 const char *spec_real(struct spec *s, const char *path);
 unsigned spec_lines(const struct spec *s); /* how many the last command wrote to stdout */
+
+/* Put a file into the workspace before the seed comes: now, or, where there is no workspace yet,
+ * when the backend is about to be seeded. */
+void spec_put_before_seed(struct spec *s, const char *path, const char *text);
 
 /* Trees. Paths are relative to s->dir; parents are made. */
 const char *spec_at(struct spec *s, const char *path); /* absolute; the last 8 stay valid */

@@ -261,7 +261,8 @@ static void row_025_errors_of_seeding_fail_the_start_after_the_whole_walk(void *
     spec_put(s, "seed/clash", "a file");
     spec_put(s, "seed/aa", "before");
     spec_put(s, "seed/zz", "after");
-    spec_put(s, "ws/clash/inner", "a directory"); /* a file cannot replace it */
+    spec_put_before_seed(s, "ws/clash/inner", "a directory"); /* a file cannot replace it */
+    options.backend = s->backend;
     options.seed_from = spec_at(s, "seed");
     spec_new(s, &options);
     spec_refuses(s, PINFOLD_EPREPARE, pinfold_sandbox_start(s->sandbox, &s->seed, NULL, &s->err));
@@ -269,9 +270,11 @@ static void row_025_errors_of_seeding_fail_the_start_after_the_whole_walk(void *
     assert_int_equal(s->seed.errors.count, 1);
     assert_non_null(strstr(s->seed.errors.items[0], "clash"));
     assert_int_equal(s->seed.files_seeded, 2);
-    spec_is(s, "ws/aa", "before");
-    spec_is(s, "ws/zz", "after");
-    spec_is(s, "ws/clash/inner", "a directory");
+    if (!spec_lacks("host directory")) { /* which outlives a start that failed */
+        spec_is(s, "ws/aa", "before");
+        spec_is(s, "ws/zz", "after");
+        spec_is(s, "ws/clash/inner", "a directory");
+    }
     assert_false(pinfold_sandbox_is_started(s->sandbox));
     spec_ok(s, pinfold_sandbox_owner_id(s->sandbox, &owner, &s->err));
     assert_null(owner);
@@ -542,5 +545,5 @@ int main(void)
         SPEC_TEST(row_032_a_large_file_is_never_held_in_memory),
     };
 
-    return cmocka_run_group_tests_name("rows 17-32", tests, NULL, NULL);
+    return spec_run_tests("rows 17-32", tests);
 }

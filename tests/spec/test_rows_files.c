@@ -50,6 +50,7 @@ static void row_045_a_new_file_is_0644_less_the_umask(void **state)
 {
     struct spec *s = *state;
     mode_t old = umask(0);
+    unsigned there = 0;
 
     spec_start_plain(s);
     int open_r = write_text(s, "open", "o");
@@ -58,6 +59,13 @@ static void row_045_a_new_file_is_0644_less_the_umask(void **state)
     umask(old);
     assert_int_equal(open_r, 0);
     assert_int_equal(closed_r, 0);
+    if (spec_lacks("host directory")) { /* it is the other machine's umask that counts */
+        spec_run(s, "umask");
+        assert_int_equal(sscanf(s->run.output, "%o", &there), 1);
+        assert_int_equal(mode_of(s, "ws/open"), 0644 & ~there);
+        assert_int_equal(mode_of(s, "ws/closed"), 0644 & ~there);
+        return;
+    }
     assert_int_equal(mode_of(s, "ws/open"), 0644);
     assert_int_equal(mode_of(s, "ws/closed"), 0600);
 }
@@ -112,7 +120,7 @@ static void row_046_readers_see_the_old_file_or_the_new_one(void **state)
     struct reader reader = { 0 };
     char *text = malloc(LETTERS);
     pthread_t thread;
-    int r = 0;
+    int r = 0, enough = spec_rounds(200);
 
     assert_non_null(text);
     spec_start_plain(s);
@@ -120,7 +128,7 @@ static void row_046_readers_see_the_old_file_or_the_new_one(void **state)
     memset(text, 'a', LETTERS);
     spec_put_bytes(s, "ws/f", text, LETTERS);
     assert_int_equal(pthread_create(&thread, NULL, read_again_and_again, &reader), 0);
-    for (int i = 0; (i < 200 || (atomic_load(&reader.seen) == 0 && i < 5000)) && r == 0; i++) {
+    for (int i = 0; (i < enough || (atomic_load(&reader.seen) == 0 && i < 5000)) && r == 0; i++) {
         memset(text, 'a' + i % 26, LETTERS);
         r = pinfold_sandbox_write_file(s->sandbox, "f", text, LETTERS, NULL, &s->err);
     }
@@ -196,11 +204,12 @@ static void *race(void *arg)
 
 static void row_048_of_many_at_once_exactly_one_writes(void **state)
 {
-    enum { RACERS = 8, ROUNDS = 25 };
+    enum { RACERS = 8 };
     struct spec *s = *state;
+    const int rounds = spec_rounds(25);
 
     spec_start_plain(s);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         struct racer racers[RACERS] = { 0 };
         pthread_t threads[RACERS];
         const char *winner = NULL;
@@ -609,5 +618,5 @@ int main(void)
         SPEC_TEST(row_055_a_root_that_was_deleted_is_an_error_until_it_is_there_again),
     };
 
-    return cmocka_run_group_tests_name("rows 45-55", tests, NULL, NULL);
+    return spec_run_tests("rows 45-55", tests);
 }

@@ -689,7 +689,8 @@ static void row_093_nothing_works_before_start_and_after_stop(void **state)
     spec_put(s, "ws/f", "f");
     spec_stop(s);
     nothing_works(s);
-    spec_is(s, "ws/f", "f");
+    if (!spec_lacks("host directory"))
+        spec_is(s, "ws/f", "f");
 }
 
 int main(void)
@@ -719,5 +720,5 @@ int main(void)
         SPEC_TEST(row_093_nothing_works_before_start_and_after_stop),
     };
 
-    return cmocka_run_group_tests_name("rows 81-93", tests, NULL, NULL);
+    return spec_run_tests("rows 81-93", tests);
 }

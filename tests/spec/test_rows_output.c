@@ -457,5 +457,5 @@ int main(void)
         SPEC_TEST(row_080_commands_have_the_limits_that_we_have),
     };
 
-    return cmocka_run_group_tests_name("rows 69-80", tests, NULL, NULL);
+    return spec_run_tests("rows 69-80", tests);
 }

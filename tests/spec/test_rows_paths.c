@@ -416,5 +416,5 @@ int main(void)
         SPEC_TEST(row_044_the_library_reads_whole_whatever_the_size),
     };
 
-    return cmocka_run_group_tests_name("rows 33-44", tests, NULL, NULL);
+    return spec_run_tests("rows 33-44", tests);
 }

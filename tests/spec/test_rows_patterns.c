@@ -496,9 +496,9 @@ static void row_016_seeding_lays_over_what_is_there(void **state)
 {
     struct spec *s = *state;
 
-    spec_put(s, "ws/other", "stays");
-    spec_put(s, "ws/dir/other", "stays");
-    spec_put(s, "ws/same", "old and longer");
+    spec_put_before_seed(s, "ws/other", "stays");
+    spec_put_before_seed(s, "ws/dir/other", "stays");
+    spec_put_before_seed(s, "ws/same", "old and longer");
     spec_put(s, "seed/same", "new");
     spec_put(s, "seed/dir/more", "more");
     spec_start_seeded(s);
@@ -537,5 +537,5 @@ int main(void)
         SPEC_TEST(row_016_seeding_lays_over_what_is_there),
     };
 
-    return cmocka_run_group_tests_name("rows 1-16", tests, NULL, NULL);
+    return spec_run_tests("rows 1-16", tests);
 }

@@ -184,6 +184,8 @@ struct user {
 
 static void *use(void *arg)
 {
+    /* Long enough that all of them pause at once now and then, whatever an operation takes. */
+    const double pause = spec_lacks("host directory") ? 0.05 : 0.0005;
     struct user *user = arg;
 
     for (int i = 0; !atomic_load(&user->stop); i++) {
@@ -195,7 +197,7 @@ static void *use(void *arg)
         user->strange += r != 0 && r != -PINFOLD_ESTART;
         if (r == -PINFOLD_ESTART)
             pinfold_sandbox_start(user->s->sandbox, NULL, NULL, NULL);
-        spec_sleep(i % 7 * 0.0005);
+        spec_sleep(i % 7 * pause);
     }
     return NULL;
 }
@@ -457,7 +459,7 @@ static void row_104_ref_is_allowed_before_start(void **state)
     spec_new(s, &options);
     spec_ok(s, pinfold_sandbox_ref(s->sandbox, &ref, &s->err));
     assert_string_equal(ref.workspace_id, "spec");
-    assert_string_equal(ref.backend_type, "LocalSandboxBackend");
+    assert_string_equal(ref.backend_type, spec_backend_type());
     assert_string_equal(ref.manager_id, pinfold_manager_id(s->manager));
     pinfold_sandbox_ref_done(&ref);
     assert_false(pinfold_sandbox_is_started(s->sandbox));
@@ -536,7 +538,7 @@ static void row_105_a_forked_child_does_not_own_the_sessions(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    assert_true(spec_alive(s, daemon));
+    assert_int_equal(spec_alive(s, daemon), !spec_lacks("background"));
     spec_missing(s, "ws/by-child");
     assert_int_equal(spec_entries(s, "dest"), 0);
     spec_run(s, "echo on");
@@ -564,5 +566,5 @@ int main(void)
         SPEC_TEST(row_105_a_forked_child_does_not_own_the_sessions),
     };
 
-    return cmocka_run_group_tests_name("rows 94-105", tests, NULL, NULL);
+    return spec_run_tests("rows 94-105", tests);
 }

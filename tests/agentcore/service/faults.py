@@ -4,6 +4,8 @@ Faults: which request gets one, and what it does to the reply. ../fake.py descri
 """
 
 import copy
+import json
+import re
 import threading
 import zlib
 
@@ -22,6 +24,7 @@ MEMBERS = {
     "crc": {"of"},
     "garbage": {"payload"},
     "missing": {"members"},
+    "rewrite": {"pattern", "by"},
     "unknown_event": {"event", "message_type"},
     "no_message_type": set(),
     "split_result": set(),
@@ -207,6 +210,8 @@ def shape(fault: dict | None, value: dict, headers: list[tuple[str, str]], strea
         value = copy.deepcopy(value)
         for member in fault["members"]:
             without(value, member)
+    if kind == "rewrite":
+        value = json.loads(re.sub(fault["pattern"], fault["by"], frames.compact(value).decode()))
     headers = [*headers, ("content-type", EVENT_STREAM if streams else "application/json")]
     if kind == "drop_header":
         headers = [pair for pair in headers if pair[0] != fault["header"]]

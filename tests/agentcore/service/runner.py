@@ -18,6 +18,7 @@ import select
 import signal
 import struct
 import sys
+import time
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -42,7 +43,8 @@ def descendants() -> list[int]:
 
 
 def kill_all() -> None:
-    """Once more as long as there are any: a process may fork while it is being looked for."""
+    """Again and again as long as there are any: a process may fork while it is being looked for,
+    and what it forked is not among those that were killed."""
     while True:
         for pid in descendants():
             try:
@@ -50,10 +52,11 @@ def kill_all() -> None:
             except ProcessLookupError:
                 pass
         try:
-            while os.waitpid(-1, 0):
+            while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
             return
+        time.sleep(0.005)
 
 
 def copy(master: int) -> bool:
@@ -108,6 +111,8 @@ def start(words: list[str]) -> tuple[int, int | None]:
         # Python ignores these, and what is ignored stays so.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        if words[0] == "shell":
+            os.environ["PATH"] = words[1]
         if master is None:
             os.setsid()
             null = os.open("/dev/null", os.O_RDWR)

@@ -121,7 +121,7 @@ def merged(output: str, code: int | None) -> dict:
 
 
 def run_shell(session: Session, command: str, config: dict) -> tuple[Run, int]:
-    run = session.start(["shell"], command)
+    run = session.start(["shell", config["path"]], command)
     if run is None:
         raise not_active(session.id)
     code = run.wait(config["payload_limit"], config["command_seconds"])
@@ -192,7 +192,7 @@ def execute_script(session: Session, arguments: dict, config: dict) -> dict:
 
 
 def start_command(session: Session, arguments: dict, config: dict) -> dict:
-    run = session.start(["shell"], arguments["command"])
+    run = session.start(["shell", config["path"]], arguments["command"])
     if run is None:
         raise not_active(session.id)
     task = Task(run, config["payload_limit"], TASK_SECONDS)

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The full program, without what talks to services. */
+#include <stddef.h>
+
+#include "cli/extras.h"
+
+const enum pf_program pf_program = PF_FULL;
+
+int (*const pf_new_agentcore)(const struct pf_options *options,
+                              struct pinfold_backend **ret_backend,
+                              struct pinfold_error *err) = NULL;

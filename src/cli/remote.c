@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only the program has that talks to services. */
+#include <pinfold/agentcore.h>
+
+#include "cli/extras.h"
+
+/* A session of this length is what the service gives by default, and at most. */
+enum { DEFAULT_SESSION = 900, LONGEST_SESSION = 28800, SLACK = 120 };
+
+const enum pf_program pf_program = PF_REMOTE;
+
+/* A session that ended before the time of --timeout would make that a lie. */
+static unsigned session_seconds(const struct pf_options *options)
+{
+    double wanted = options->timeout_seconds + SLACK;
+
+    if (options->session_timeout)
+        return (unsigned)options->session_timeout;
+    if (wanted > LONGEST_SESSION)
+        return LONGEST_SESSION;
+    return wanted > DEFAULT_SESSION ? (unsigned)wanted : DEFAULT_SESSION;
+}
+
+static int new_agentcore(const struct pf_options *options, struct pinfold_backend **ret_backend,
+                         struct pinfold_error *err)
+{
+    struct pinfold_agentcore_options agentcore = PINFOLD_AGENTCORE_OPTIONS_INIT;
+
+    agentcore.region = options->region;
+    agentcore.profile = options->profile;
+    agentcore.identifier = options->interpreter;
+    agentcore.endpoint = options->endpoint;
+    agentcore.session_timeout_seconds = session_seconds(options);
+    agentcore.max_output_bytes = options->max_output_bytes;
+    agentcore.env = options->env;
+    /* The service has no timeouts; its tasks can be stopped, and cost more calls. */
+    agentcore.long_commands = options->timeout_seconds > 0;
+    return pinfold_agentcore_template_new(&agentcore, ret_backend, err);
+}
+
+int (*const pf_new_agentcore)(const struct pf_options *options,
+                              struct pinfold_backend **ret_backend,
+                              struct pinfold_error *err) = new_agentcore;

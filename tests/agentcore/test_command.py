@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pinfold run --backend agentcore, against the fake: what a user sees, and that nobody pays for a
+session that was left behind."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from client import KEY, SECRET, Fake, wait_until
+from owners import BUILD
+
+PINFOLD = str(BUILD / "pinfold")
+
+
+class Runner:
+    """The command with an environment that has nothing of AWS but what is said here."""
+
+    def __init__(self, fake: Fake, tmp: Path) -> None:
+        self.fake = fake
+        self.tmp = tmp / "tmpdir"
+        self.tmp.mkdir()
+        (tmp / "home").mkdir()
+        self.env = {name: value for name, value in os.environ.items()
+                    if not name.startswith("AWS_") and not name.lower().endswith("_proxy")}
+        self.env |= {
+            "TMPDIR": str(self.tmp), "HOME": str(tmp / "home"), "AWS_REGION": "us-west-2",
+            "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ENDPOINT_URL_BEDROCK_AGENTCORE": fake.endpoint,
+        }
+
+    def start(self, *words: Any) -> subprocess.Popen:
+        return subprocess.Popen([PINFOLD, "run", "--backend", "agentcore", *map(str, words)],
+                                env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def __call__(self, *words: Any) -> subprocess.CompletedProcess:
+        child = self.start(*words)
+        try:
+            out, err = child.communicate(timeout=120)
+        finally:
+            child.kill()
+        assert list(self.tmp.iterdir()) == [], "a temporary directory was left behind"
+        return subprocess.CompletedProcess(words, child.returncode, out, err)
+
+    def sessions(self) -> list[str]:
+        return [one["status"] for one in self.fake.control("sessions", method="GET")]
+
+    def sent(self, operation: str) -> list[dict]:
+        return [json.loads(one["body"]) for one in self.fake.control("requests", method="GET")
+                if one["operation"] == operation]
+
+
+@pytest.fixture
+def run(fake: Fake, tmp_path: Path) -> Runner:
+    return Runner(fake, tmp_path)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    place = tmp_path / "project"
+    (place / "src").mkdir(parents=True)
+    (place / "src/main.c").write_text("int main;\n")
+    (place / "logo.png").write_bytes(bytes(range(256)))
+    (place / ".env").write_text("TOKEN=secret\n")
+    (place / "tool.sh").write_text("#!/bin/sh\necho tool\n")
+    (place / "tool.sh").chmod(0o755)
+    return place
+
+
+def test_a_command_runs_there_and_its_streams_and_status_come_back(run: Runner) -> None:
+    done = run("echo out; echo err >&2; exit 7")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
+    assert run.sessions() == ["TERMINATED"]
+
+
+def test_several_words_are_a_program_and_its_arguments(run: Runner) -> None:
+    done = run("--env", "NAME=a 'b' $c", "--", "sh", "-c", 'printf "%s|" "$NAME" "$@"', "sh",
+               "x y", "$HOME", "")
+    assert (done.returncode, done.stdout) == (0, "a 'b' $c|x y|$HOME||")
+
+
+def test_a_project_goes_there_and_results_come_home(run: Runner, project: Path,
+                                                    tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = run("--seed", project, f"--sync={out}", "--include", "*.png", "--include", "src/**",
+               "ls -a; ./tool.sh; cp logo.png src/copy.png")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [".", "..", "logo.png", "src", "tool.sh", "tool"]
+    assert "seeded 3 files" in done.stderr and "synced " in done.stderr
+    assert (out / "src/copy.png").read_bytes() == bytes(range(256))
+    assert not (out / "tool.sh").exists()
+
+
+def test_many_files_take_few_requests(run: Runner, tmp_path: Path) -> None:
+    seed, out = tmp_path / "seed", tmp_path / "out"
+    for number in range(1000):
+        (seed / f"d{number % 10}").mkdir(parents=True, exist_ok=True)
+        (seed / f"d{number % 10}/f{number}.md").write_text(f"{number}\n")
+    done = run("--seed", seed, f"--sync={out}", "find . -type f | wc -l")
+    assert (done.returncode, done.stdout.strip()) == (0, "1000"), done.stderr
+    assert len(list(out.rglob("*.md"))) == 1000
+    counts = run.fake.control("counts", method="GET")
+    assert sum(counts["requests"].values()) <= 10, counts
+
+
+def test_the_options_reach_the_service(run: Runner) -> None:
+    run.env["AWS_REGION"] = "nowhere"
+    del run.env["AWS_ENDPOINT_URL_BEDROCK_AGENTCORE"]
+    done = run("--region", "us-west-2", "--endpoint", run.fake.endpoint, "--interpreter",
+               "mine-0123456789", "--session-timeout", "77", "true")
+    assert (done.returncode, done.stderr) == (0, "")
+    [body] = run.sent("StartCodeInterpreterSession")
+    assert body["sessionTimeoutSeconds"] == 77
+    assert body["name"].startswith("pinfold-run-")
+    targets = [one["target"] for one in run.fake.control("requests", method="GET")]
+    assert all(target.startswith("/code-interpreters/mine-0123456789/") for target in targets)
+
+
+def test_a_profile_has_region_and_credentials(run: Runner, tmp_path: Path) -> None:
+    for name in "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION":
+        del run.env[name]
+    (tmp_path / "home/.aws").mkdir()
+    (tmp_path / "home/.aws/config").write_text(
+        f"[profile work]\nregion = us-west-2\naws_access_key_id = {KEY}\n"
+        f"aws_secret_access_key = {SECRET}\n")
+    assert run("--profile", "work", "true").returncode == 0
+    done = run("--profile", "leisure", "true")
+    assert done.returncode == 125
+    assert "leisure" in done.stderr
+
+
+def test_json_tells_everything_once(run: Runner, project: Path) -> None:
+    done = run("--json", "--seed", project, "--sync", "echo hello; echo more > new.md; exit 3")
+    assert done.returncode == 3, done.stderr
+    report = json.loads(done.stdout)
+    assert report["seed"]["files_seeded"] == 3
+    assert report["execute"]["output"] == "hello\n"
+    assert report["execute"]["exit_code"] == 3
+    assert report["sync"]["errors"] == []
+    assert (project / "new.md").read_text() == "more\n"
+
+
+def test_the_audit_names_the_backend_and_each_step(run: Runner, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    assert run("--audit", log, "exit 2").returncode == 2
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [one["event"] for one in events] == ["sandbox.start", "sandbox.execute", "sandbox.stop"]
+    assert {one["backend_type"] for one in events} == {"AgentCoreSandboxBackend"}
+    assert events[1]["exit_code"] == 2
+    text = log.read_text()
+    assert KEY not in text and SECRET not in text
+
+
+def test_output_is_cut_where_the_option_says(run: Runner) -> None:
+    done = run("--max-output", "1000", "seq 100000")
+    assert done.returncode == 0
+    assert len(done.stdout) <= 1000 and done.stdout.startswith("1\n2\n")
+    assert "the output was cut" in done.stderr
+
+
+def test_large_output_comes_whole(run: Runner) -> None:
+    done = run("seq 400000")
+    assert done.stdout == "".join(f"{number}\n" for number in range(1, 400001))
+
+
+def test_a_timeout_stops_the_command_and_keeps_what_it_made(run: Runner, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = run("--timeout", "2", f"--sync={out}", "echo before; echo x > made.md; sleep 1000")
+    assert (done.returncode, done.stdout) == (124, "before\n"), done.stderr
+    assert "ran out of time" in done.stderr
+    assert (out / "made.md").read_text() == "x\n"
+    assert run.sessions() == ["TERMINATED"]
+
+
+def test_a_session_outlives_the_timeout(run: Runner) -> None:
+    assert run("--timeout", "5000", "true").returncode == 0
+    assert run("--timeout", "50", "true").returncode == 0
+    assert run("--timeout", "5000", "--session-timeout", "60", "true").returncode == 0
+    assert [body["sessionTimeoutSeconds"]
+            for body in run.sent("StartCodeInterpreterSession")] == [5120, 900, 60]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("options", [[], ["--timeout", "100"]])
+def test_a_signal_stops_the_session(run: Runner, number: int, options: list[str]) -> None:
+    child = run.start(*options, "touch begun; sleep 1000")
+    try:
+        wait_until(lambda: any(Path(one["directory"], "workspace/begun").exists()
+                               for one in run.fake.control("sessions", method="GET")))
+        child.send_signal(number)
+        child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 128 + number
+    assert run.sessions() == ["TERMINATED"]
+    assert list(run.tmp.iterdir()) == []
+
+
+def test_a_signal_while_the_session_starts_leaves_none(run: Runner) -> None:
+    run.fake.control("faults", {"kind": "slow", "operation": "StartCodeInterpreterSession",
+                                "delay": 2})
+    child = run.start("true")
+    try:
+        wait_until(run.sessions)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 128 + signal.SIGINT
+    wait_until(lambda: run.sessions() == ["TERMINATED"])
+
+
+def test_a_seed_that_fails_stops_the_session_and_runs_nothing(run: Runner, project: Path) -> None:
+    run.fake.control("faults", {"kind": "http", "error": "AccessDeniedException", "tool":
+                                "writeFiles", "count": None})
+    done = run("--seed", project, "echo ran")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "AccessDeniedException" in done.stderr
+    assert run.sessions() == ["TERMINATED"]
+
+
+def test_results_that_cannot_come_home_are_said_to_be_lost(run: Runner, project: Path) -> None:
+    done = run("--seed", project, "--sync", 'echo ran; rm -rf "$PWD"')
+    assert (done.returncode, done.stdout) == (125, "ran\n")
+    assert "lost with its session" in done.stderr
+    assert run.sessions() == ["TERMINATED"]
+
+
+def test_bad_credentials_are_an_error_that_says_so(run: Runner) -> None:
+    run.env["AWS_SECRET_ACCESS_KEY"] = "wrong" + SECRET
+    done = run("echo ran")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "InvalidSignatureException" in done.stderr and "403" in done.stderr
+    assert SECRET not in done.stderr
+    assert run.sessions() == []
+
+
+def test_no_credentials_are_an_error_that_names_the_places(run: Runner) -> None:
+    del run.env["AWS_ACCESS_KEY_ID"], run.env["AWS_SECRET_ACCESS_KEY"]
+    done = run("echo ran")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "credentials" in done.stderr
+
+
+def test_no_region_is_an_error(run: Runner) -> None:
+    del run.env["AWS_REGION"]
+    done = run("echo ran")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "region" in done.stderr
+
+
+def test_an_endpoint_that_nobody_serves_is_an_error(run: Runner) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and never listens
+        done = run("--endpoint", "http://127.0.0.1:%d" % taken.getsockname()[1], "echo ran")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "start session" in done.stderr
+
+
+def test_a_session_that_ends_too_early_is_told(run: Runner) -> None:
+    run.fake.control("faults", {"kind": "expire", "tool": "executeCommand", "skip": 1})
+    done = run("echo ran")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "has ended" in done.stderr
+
+
+@pytest.mark.parametrize("words, reason", [
+    (["--tty", "true"], "no terminals"),
+    (["--workspace", "/tmp", "true"], "--workspace"),
+    (["--net", "host", "true"], "--net needs --backend isolated"),
+    (["--seed-mode", "overlay", "--seed", "/tmp", "true"], "--seed-mode overlay"),
+    (["--session-timeout", "0", "true"], "1 to 28800"),
+    (["--session-timeout", "28801", "true"], "1 to 28800"),
+    (["--region", "", "true"], "empty"),
+    (["--region", "not/a region", "true"], "region"),
+    (["--endpoint", "gopher://x", "true"], "endpoint"),
+    ([], "no command"),
+])
+def test_what_makes_no_sense_is_refused_before_anything_starts(run: Runner, words: list[str],
+                                                               reason: str) -> None:
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert reason in done.stderr
+    assert run.fake.control("requests", method="GET") == []
+
+
+@pytest.mark.parametrize("option", ["--region=x", "--profile=x", "--interpreter=x",
+                                    "--endpoint=http://x", "--session-timeout=9"])
+@pytest.mark.parametrize("backend", ["isolated", "local"])
+def test_its_options_are_refused_elsewhere(backend: str, option: str) -> None:
+    done = subprocess.run([PINFOLD, "run", "--backend", backend, option, "true"], text=True,
+                          capture_output=True, timeout=60)
+    assert done.returncode == 125
+    assert f"{option.partition('=')[0]} needs --backend agentcore" in done.stderr
+
+
+def test_a_plan_of_a_seed_asks_nobody(run: Runner, project: Path) -> None:
+    words = [PINFOLD, "plan", "--backend", "agentcore", "--region", "us-west-2"]
+    done = subprocess.run([*words, "--seed", project], env=run.env, text=True, capture_output=True,
+                          timeout=60)
+    assert done.returncode == 0
+    assert "would seed 3 files" in done.stdout
+    back = subprocess.run([*words, "--workspace", project, "--sync=/nonexistent"], env=run.env,
+                          text=True, capture_output=True, timeout=60)
+    assert back.returncode == 125
+    assert "nothing to look at" in back.stderr
+    assert run.fake.control("requests", method="GET") == []
+
+
+@pytest.mark.parametrize("words", [["--backend", "local", "true"], ["--backend", "local", "--json",
+                                                                    "true"]])
+def test_no_other_run_loads_the_library_that_speaks_http(tmp_path: Path, words: list[str]) -> None:
+    trace = tmp_path / "trace"
+    done = subprocess.run(["strace", "-f", "-e", "trace=execve,openat", "-o", trace, PINFOLD, "run",
+                           "-q", *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "execve" in trace.read_text()
+    assert "libcurl" not in trace.read_text() and "pinfold-remote" not in trace.read_text()
