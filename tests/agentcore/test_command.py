@@ -36,7 +36,9 @@ class Runner:
         }
 
     def start(self, *words: Any) -> subprocess.Popen:
-        return subprocess.Popen([PINFOLD, "run", "--backend", "agentcore", *map(str, words)],
+        # Tests in the background of a shell are started with SIGINT ignored, which is kept.
+        return subprocess.Popen(["env", "--default-signal", PINFOLD, "run", "--backend",
+                                 "agentcore", *map(str, words)],
                                 env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
 
