@@ -23,6 +23,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+import calls  # noqa: E402
 import output  # noqa: E402
 import isolated  # noqa: E402
 import overlay  # noqa: E402
@@ -69,7 +70,7 @@ class Facts:
 
 
 def milliseconds(seconds):
-    return f"{seconds * 1000:.{0 if seconds >= 0.1 else 2}f} ms"
+    return f"{seconds * 1000:.{0 if seconds >= 0.1 else 2 if seconds >= 0.001 else 4}f} ms"
 
 
 class Bench:
@@ -183,12 +184,19 @@ def sandboxes(bench):
     yield Facts(*isolated.density(bench.build))
 
 
+def python(bench):
+    *tables, facts = calls.section(bench.build, bench.rounds)
+    for title, goal, times in tables:
+        yield Table(title, goal, times)
+    yield Facts(*facts)
+
+
 def overlays(bench):
     yield from overlay.section(bench, file_system)
 
 
 SECTIONS = {"seed": ("Seeding a workspace", seed), "commands": ("Running commands", commands),
-            "overlay": ("Seeding by an overlay", overlays),
+            "overlay": ("Seeding by an overlay", overlays), "python": ("Python", python),
             "isolated": ("Isolated sandboxes", sandboxes)}
 
 

@@ -36,6 +36,7 @@ enum pinfold_code {
     PINFOLD_ENOTSUP = 14,    /* the backend has no such operation (NotImplementedError) */
     PINFOLD_EBACKEND = 15,   /* a backend broke its contract, or its helper process died
                                 (RuntimeError) */
+    PINFOLD_EBUSY = 16,      /* the agent has an invocation under way (ConcurrencyException) */
 };
 
 struct pinfold_error {

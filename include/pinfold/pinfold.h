@@ -3,19 +3,25 @@
 #ifndef PINFOLD_PINFOLD_H
 #define PINFOLD_PINFOLD_H
 
+#include <pinfold/agent.h>
 #include <pinfold/agentcore.h>
 #include <pinfold/audit.h>
 #include <pinfold/backend.h>
 #include <pinfold/cancel.h>
+#include <pinfold/daytona.h>
 #include <pinfold/error.h>
+#include <pinfold/hook.h>
 #include <pinfold/limits.h>
 #include <pinfold/log.h>
 #include <pinfold/manager.h>
+#include <pinfold/model.h>
+#include <pinfold/offload.h>
 #include <pinfold/policy.h>
 #include <pinfold/result.h>
 #include <pinfold/sandbox.h>
 #include <pinfold/temp_workspace.h>
 #include <pinfold/terminal.h>
+#include <pinfold/tool.h>
 
 PINFOLD_BEGIN_DECLS
 

@@ -3,6 +3,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include "base/cleanup.h"
@@ -11,6 +12,9 @@
 struct pinfold_cancel {
     atomic_bool fired;
     int fd;
+    int poll_fd; /* of a linked token: an epoll descriptor over its own fd and its ancestors'; else
+                    fd. Firing then has nobody to tell, and stays async-signal-safe */
+    const struct pinfold_cancel *parent;
 };
 
 int pinfold_cancel_new(struct pinfold_cancel **ret_cancel, struct pinfold_error *err)
@@ -22,6 +26,30 @@ int pinfold_cancel_new(struct pinfold_cancel **ret_cancel, struct pinfold_error 
     cancel->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (cancel->fd < 0)
         return pf_fail_os(err, errno, "create a cancellation token");
+    cancel->poll_fd = cancel->fd;
+    *ret_cancel = TAKE(cancel);
+    return 0;
+}
+
+int pf_cancel_new_linked(const struct pinfold_cancel *parent, struct pinfold_cancel **ret_cancel,
+                         struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_cancel_freep) struct pinfold_cancel *cancel = NULL;
+    int poll_fd, r = pinfold_cancel_new(&cancel, err);
+
+    if (r < 0)
+        return r;
+    if (parent) {
+        poll_fd = epoll_create1(EPOLL_CLOEXEC);
+        if (poll_fd < 0)
+            return pf_fail_os(err, errno, "create a cancellation token");
+        cancel->poll_fd = poll_fd;
+        cancel->parent = parent;
+    }
+    for (const struct pinfold_cancel *one = parent ? cancel : NULL; one; one = one->parent)
+        if (epoll_ctl(cancel->poll_fd, EPOLL_CTL_ADD, one->fd,
+                      &(struct epoll_event){ .events = EPOLLIN }) < 0)
+            return pf_fail_os(err, errno, "link a cancellation token");
     *ret_cancel = TAKE(cancel);
     return 0;
 }
@@ -40,20 +68,30 @@ void pinfold_cancel_fire(struct pinfold_cancel *cancel)
 
 bool pinfold_cancel_fired(const struct pinfold_cancel *cancel)
 {
-    return cancel && atomic_load(&cancel->fired);
+    for (; cancel; cancel = cancel->parent)
+        if (atomic_load(&cancel->fired))
+            return true;
+    return false;
 }
 
 void pinfold_cancel_free(struct pinfold_cancel *cancel)
 {
     if (!cancel)
         return;
+    if (cancel->poll_fd != cancel->fd)
+        close(cancel->poll_fd);
     close(cancel->fd);
     free(cancel);
 }
 
+void pf_cancel_freep(struct pinfold_cancel **cancel)
+{
+    pinfold_cancel_free(*cancel);
+}
+
 int pf_cancel_fd(const struct pinfold_cancel *cancel)
 {
-    return cancel ? cancel->fd : -1;
+    return cancel ? cancel->poll_fd : -1;
 }
 
 int pf_cancel_check(const struct pinfold_cancel *cancel, struct pinfold_error *err)

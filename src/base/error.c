@@ -27,6 +27,7 @@ static const char *const code_names[] = {
     [PINFOLD_ETYPE] = "TypeError",
     [PINFOLD_ENOTSUP] = "NotImplementedError",
     [PINFOLD_EBACKEND] = "RuntimeError",
+    [PINFOLD_EBUSY] = "ConcurrencyException",
 };
 
 const char *pinfold_code_name(int code)

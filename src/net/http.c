@@ -39,6 +39,7 @@ struct transfer {
     size_t sent;       /* of a body in memory */
     bool headers_done; /* libcurl takes their end for that of the connection's, too */
     int result;        /* why a callback gave up */
+    int64_t moved;     /* when something was sent or arrived last */
     char reason[CURL_ERROR_SIZE];
 };
 
@@ -114,6 +115,7 @@ static size_t take_header(char *line, size_t size, size_t count, void *ctx)
     const char *colon = memchr(line, ':', len), *value;
     int r;
 
+    transfer->moved = pf_clock_now();
     if (len >= 5 && strncmp(line, "HTTP/", 5) == 0) {
         headers->len = 0; /* those of an interim reply do not count */
         return len;
@@ -161,6 +163,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *ctx)
     size_t len = size * count;
     int r;
 
+    transfer->moved = pf_clock_now();
     if (streams(transfer, receiver->easy))
         r = request->on_body(request->on_body_ctx, data, len, transfer->err);
     else
@@ -175,6 +178,7 @@ static size_t give_body(char *data, size_t size, size_t count, void *ctx)
     size_t room = size * count, left = request->body_len - transfer->sent;
     ssize_t n;
 
+    transfer->moved = pf_clock_now();
     if (!request->read_body) {
         if (left > room)
             left = room;
@@ -376,7 +380,9 @@ static int wait_for(struct worker *worker, struct transfer *transfer, struct pin
     struct pinfold_cancel *tokens[] = { cancel, transfer->request->also_cancel };
     struct curl_waitfd extra[PF_COUNT(tokens)];
     unsigned count = 0;
-    int ms = pf_clock_poll_ms(transfer->request->deadline);
+    int64_t idle_ns = transfer->request->idle_ns, until = transfer->request->deadline;
+    bool idle = idle_ns && transfer->moved + idle_ns < until;
+    int ms = pf_clock_poll_ms(idle ? transfer->moved + idle_ns : until);
     int r;
 
     for (size_t i = 0; i < PF_COUNT(tokens); i++) {
@@ -388,7 +394,8 @@ static int wait_for(struct worker *worker, struct transfer *transfer, struct pin
                                                    .events = CURL_WAIT_POLLIN };
     }
     if (ms == 0)
-        return fail(transfer, PINFOLD_ETIMEOUT, false, "no answer in time");
+        return fail(transfer, PINFOLD_ETIMEOUT, false,
+                    idle ? "nothing arrived for too long" : "no answer in time");
     /* libcurl knows when it wants to be called by itself, at the latest. */
     if (curl_multi_poll(worker->multi, extra, count, ms < 0 ? 1000 * 60 : ms, NULL))
         return pf_fail_nomem(transfer->err);
@@ -447,7 +454,9 @@ int pf_http_perform(struct pf_http *http, const struct pf_http_request *request,
                     struct pf_http_response *ret, struct pinfold_cancel *cancel,
                     struct pinfold_error *err)
 {
-    struct transfer transfer = { .request = request, .response = ret, .err = err };
+    struct transfer transfer = {
+        .request = request, .response = ret, .err = err, .moved = pf_clock_now()
+    };
     struct worker *worker;
     int r;
 

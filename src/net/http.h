@@ -41,6 +41,7 @@ struct pf_http_request {
     bool bypass_proxy;                  /* for addresses of this machine's own surroundings */
     int64_t connect_ns;                 /* to connect within; 0: 10 s */
     int64_t deadline;                   /* of all, on the monotonic clock */
+    int64_t idle_ns;                    /* nothing is sent or arrives for so long; 0: no limit */
     struct pinfold_cancel *also_cancel; /* a second token; may be NULL */
     size_t response_max;                /* bytes of a body that is collected */
     pf_http_body_fn on_body;            /* NULL: the body is collected */
@@ -68,6 +69,10 @@ int pf_http_perform(struct pf_http *http, const struct pf_http_request *request,
 
 /* The last header of that name (in lower case), or NULL. Borrowed from the response. */
 const char *pf_http_header(const struct pf_http_response *response, const char *name);
+
+/* How long the server asks to wait, in ns: retry-after-ms, or retry-after in seconds or as a date;
+ * -1 if it does not say. */
+int64_t pf_http_retry_after(const struct pf_http_response *response);
 
 /* Zeroes the body before it is freed: replies may hold credentials. */
 void pf_http_response_done(struct pf_http_response *response);

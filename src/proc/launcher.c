@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-#define SMALL_KIB (32 * 1024) /* a resident set that is cheap to fork */
+#define SMALL_KIB (16 * 1024) /* a resident set that is cheap to fork */
 
 struct pf_launcher {
     pthread_mutex_t lock; /* of everything below; held over no wait but the helper's start */

@@ -89,12 +89,13 @@ static void give_up(struct run *run, int result)
     run->nudge_at = pf_clock_now();
 }
 
-/* The supervisor hung up. When it was killed by what it watched the command has an end all the
- * same: init kills what is left of it. */
-static void hung_up(struct run *run)
+/* The supervisor hung up, or cannot be heard any more. When it was killed by what it watched the
+ * command has an end all the same: init kills what is left of it. */
+static void hung_up(struct run *run, bool ended)
 {
     run->hung_up = true;
-    if (run->exit.event != 0 || run->failure.event != 0 || !pf_launcher_lives_on(run->launcher))
+    if (!ended || run->exit.event != 0 || run->failure.event != 0 ||
+        !pf_launcher_lives_on(run->launcher))
         return;
     run->lost = run->gone = true;
     run->exit = (struct pf_super_message){ .event = PF_EVENT_EXITED, .status = SIGKILL };
@@ -112,7 +113,7 @@ static void hear(struct run *run)
     if (len < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
         return;
     if (len != (ssize_t)sizeof(message)) {
-        hung_up(run);
+        hung_up(run, len == 0);
         return;
     }
     switch ((enum pf_super_event)message.event) {

@@ -64,7 +64,7 @@ static void hear(struct pf_terminal *terminal, bool take_all)
             if (terminal->exit.event != 0)
                 return;
             terminal->duration_ns = pf_clock_now() - terminal->began;
-            terminal->lost = pf_launcher_lives_on(terminal->launcher);
+            terminal->lost = len == 0 && pf_launcher_lives_on(terminal->launcher);
             if (terminal->lost)
                 terminal->exit.status = SIGKILL;
             return;

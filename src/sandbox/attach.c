@@ -13,7 +13,9 @@ struct attachment {
     struct pinfold_sandbox *sandbox; /* identity */
     struct pinfold_attach_request request;
     char *agent_id;
-    bool wiring; /* attach is still at work on it */
+    bool wiring;   /* attach is still at work on it */
+    bool unwiring; /* detach is: it leaves the table when that is done, so that nobody finds the
+                      agent free, or the sandbox without it, too early */
     struct attachment *prev, *next;
 };
 
@@ -42,7 +44,8 @@ static struct attachment *find_locked(const void *agent)
     return NULL;
 }
 
-/* Enter the table. Returns 1 (entered), 0 (already attached here in this mode) or an error. */
+/* Enter the table, after a detach under way. Returns 1 (entered), 0 (already attached here in this
+ * mode) or an error. */
 static int enter(struct pinfold_sandbox *sandbox, struct attachment *fresh,
                  struct pinfold_error *err)
 {
@@ -50,7 +53,8 @@ static int enter(struct pinfold_sandbox *sandbox, struct attachment *fresh,
     int r = 1;
 
     pthread_mutex_lock(&lock);
-    there = find_locked(fresh->request.agent);
+    while ((there = find_locked(fresh->request.agent)) && there->unwiring)
+        pthread_cond_wait(&changed, &lock);
     if (!there)
         DL_APPEND(table, fresh);
     else if (there->sandbox != sandbox)
@@ -163,37 +167,38 @@ int pinfold_sandbox_attach(struct pinfold_sandbox *sandbox,
     return 0;
 }
 
-/* Take out one attachment of a sandbox, of this agent or (NULL) of any, waiting for one that is
- * still being wired. The caller owns it. */
-static struct attachment *take(struct pinfold_sandbox *sandbox, const void *agent)
+/* Choose one attachment to undo: of this sandbox or (NULL) of any, and of this agent or (NULL) of
+ * any. Waits for one that somebody is at work on. The caller gives it to leave(). */
+static struct attachment *choose(const struct pinfold_sandbox *sandbox, const void *agent)
 {
     struct attachment *attachment;
 
     pthread_mutex_lock(&lock);
     for (;;) {
         DL_FOREACH(table, attachment)
-        if (attachment->sandbox == sandbox && (!agent || attachment->request.agent == agent))
+        if ((!sandbox || attachment->sandbox == sandbox) &&
+            (!agent || attachment->request.agent == agent))
             break;
-        if (!attachment || !attachment->wiring)
+        if (!attachment || !(attachment->wiring || attachment->unwiring))
             break;
         pthread_cond_wait(&changed, &lock);
     }
     if (attachment)
-        DL_DELETE(table, attachment);
+        attachment->unwiring = true;
     pthread_mutex_unlock(&lock);
     return attachment;
 }
 
-static bool detach_one(struct pinfold_sandbox *sandbox, const void *agent)
+static bool detach_one(const struct pinfold_sandbox *sandbox, const void *agent)
 {
-    struct attachment *attachment = take(sandbox, agent);
+    struct attachment *attachment = choose(sandbox, agent);
 
     if (!attachment)
         return false;
     if (attachment->request.unwire)
         attachment->request.unwire(attachment->request.agent, attachment->request.ctx);
-    audit(sandbox, "detach", attachment, 0, NULL);
-    free_attachment(attachment);
+    audit(attachment->sandbox, "detach", attachment, 0, NULL);
+    leave(attachment);
     return true;
 }
 
@@ -201,6 +206,11 @@ void pinfold_sandbox_detach(struct pinfold_sandbox *sandbox, void *agent)
 {
     if (agent)
         detach_one(sandbox, agent);
+}
+
+void pf_sandbox_detach_agent(void *agent)
+{
+    detach_one(NULL, agent);
 }
 
 void pf_sandbox_detach_all(void *ctx)

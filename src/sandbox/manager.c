@@ -141,6 +141,21 @@ static int open_session(const struct pf_session_claim *claim, struct pinfold_ses
     return pf_session_snapshot(session, ret_session) < 0 ? pf_fail_nomem(err) : 0;
 }
 
+int pf_manager_open(struct pinfold_manager *manager, const char *id,
+                    const struct pinfold_backend_factory *factory, struct pf_sync_config *sync,
+                    struct pinfold_cancel *cancel, struct pf_session **ret,
+                    struct pinfold_error *err)
+{
+    return pf_session_open(&(struct pf_session_claim){ .manager = manager,
+                                                       .id = id,
+                                                       .factory = factory,
+                                                       .ttl_ns = manager->ttl_ns,
+                                                       .audit = manager->audit,
+                                                       .sync = sync,
+                                                       .cancel = cancel },
+                           ret, err);
+}
+
 int pinfold_manager_get_or_create(struct pinfold_manager *manager, const char *session_id,
                                   const struct pinfold_backend_factory *factory,
                                   struct pinfold_session *ret_session,

@@ -98,6 +98,7 @@ void pf_sandbox_freep(struct pinfold_sandbox **slot)
     pthread_mutex_destroy(&sandbox->lock);
     free(sandbox->seed_from);
     free(sandbox->view);
+    free(sandbox->agent_id);
     free(sandbox->workspace_id);
     free(sandbox);
 }
@@ -204,6 +205,8 @@ void pf_sandbox_audit(struct pinfold_sandbox *sandbox, const struct pf_session *
 {
     event->workspace_id = sandbox->workspace_id;
     event->view = sandbox->view;
+    if (!event->agent_id)
+        event->agent_id = sandbox->agent_id;
     event->owner_id = session ? pf_session_owner(session) : NULL;
     event->backend_type = session ? pf_session_backend(session)->ops->type_name
                                   : sandbox->backend->ops->type_name;
@@ -268,9 +271,9 @@ static int seed(struct pinfold_sandbox *sandbox, struct pf_session *session,
 
 /* Seeding counts as an operation: one that takes longer than the ttl is not idleness, and a close
  * waits for its end. */
-static int seed_counted(struct pinfold_sandbox *sandbox, struct pf_session *session,
-                        struct pinfold_seed_result *result, struct pinfold_cancel *cancel,
-                        struct pinfold_error *err)
+int pf_sandbox_seed(struct pinfold_sandbox *sandbox, struct pf_session *session,
+                    struct pinfold_seed_result *result, struct pinfold_cancel *cancel,
+                    struct pinfold_error *err)
 {
     int r = pf_session_begin(session, err);
 
@@ -292,7 +295,7 @@ static int start_once(struct pinfold_sandbox *sandbox, struct pf_session **ret,
     int r = claim(sandbox, &session, cancel, err);
 
     if (r == 0)
-        r = seed_counted(sandbox, session, result, cancel, err);
+        r = pf_sandbox_seed(sandbox, session, result, cancel, err);
     event.path = sandbox->seed_from;
     event.files = (int64_t)result->files_seeded;
     event.bytes = (int64_t)result->bytes_seeded;

@@ -8,6 +8,7 @@
 #include <pinfold/sandbox.h>
 
 #include "sandbox/audit.h"
+#include "sandbox/handle.h"
 #include "sandbox/session.h"
 
 enum pf_sandbox_state {
@@ -20,7 +21,8 @@ enum pf_sandbox_state {
 struct pinfold_sandbox {
     /* Set by new, never changed. */
     char *workspace_id;
-    char *view; /* the name of a read-only view, see view.c; NULL: this is a sandbox */
+    char *view;     /* the name of a read-only view, see view.c; NULL: this is a sandbox */
+    char *agent_id; /* of a handle or a view that is one agent's, see handle.c; else NULL */
     struct pinfold_backend *backend; /* instance or template; of a view: its own */
     struct pinfold_manager *manager;
     int64_t ttl_ns;
@@ -61,6 +63,12 @@ struct pinfold_backend *pf_sandbox_reader(const struct pinfold_sandbox *sandbox,
 
 /* Normalise a path that somebody wrote, against the live backend's root. */
 int pf_sandbox_path(const struct pf_session *session, const char *path, char **ret_path,
+                    struct pinfold_error *err);
+
+/* Seed the session from seed_from, if there is one, and mark it prepared. result: zeroed by the
+ * caller. Counts as an operation. */
+int pf_sandbox_seed(struct pinfold_sandbox *sandbox, struct pf_session *session,
+                    struct pinfold_seed_result *result, struct pinfold_cancel *cancel,
                     struct pinfold_error *err);
 
 /* Send an event about this sandbox, filling in who and where. err: of the operation, r its

@@ -39,6 +39,7 @@ struct pf_session {
     int64_t ttl_ns;
     int64_t created_at, last_used_at;
     bool prepared;
+    bool preparing; /* somebody is */
     bool has_seed_result;
     struct pinfold_seed_result seed_result;
     enum state state;
@@ -493,6 +494,32 @@ int pf_session_open(const struct pf_session_claim *claim, struct pf_session **re
     pthread_cond_broadcast(&changed);
     unlock_table();
     return 0;
+}
+
+int pf_session_begin_prepare(struct pf_session *session, struct pinfold_cancel *cancel,
+                             struct pinfold_error *err)
+{
+    int r = 0;
+
+    lock_table();
+    while (r == 0 && session->preparing) {
+        wait_changed();
+        r = pf_cancel_check(cancel, err);
+    }
+    if (r == 0 && session->state != LIVE)
+        r = pf_fail(err, PINFOLD_ESTART, "sandbox %s is not started", PF_QUOTE(session->id));
+    else if (r == 0 && !session->prepared)
+        r = session->preparing = true;
+    unlock_table();
+    return r;
+}
+
+void pf_session_end_prepare(struct pf_session *session)
+{
+    lock_table();
+    session->preparing = false;
+    pthread_cond_broadcast(&changed);
+    unlock_table();
 }
 
 /* ---- operations ---- */

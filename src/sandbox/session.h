@@ -74,6 +74,20 @@ struct pinfold_audit_sink pf_session_audit(const struct pf_session *session);
 int pf_session_snapshot(struct pf_session *session, struct pinfold_session *ret);
 int pf_session_mark_prepared(struct pf_session *session, const struct pinfold_seed_result *result);
 
+/* Who seeds a session that several may find: begin waits for whoever is at it. Returns 1 (the
+ * caller does, and calls end), 0 (it is prepared), -PINFOLD_ESTART (it is not live) or
+ * -PINFOLD_ECANCELLED. */
+int pf_session_begin_prepare(struct pf_session *session, struct pinfold_cancel *cancel,
+                             struct pinfold_error *err);
+void pf_session_end_prepare(struct pf_session *session);
+
+/* manager.c: a session of the per-agent path. sync: where its artifacts go if it is new; may be
+ * NULL; taken over then. *ret is a reference. */
+int pf_manager_open(struct pinfold_manager *manager, const char *id,
+                    const struct pinfold_backend_factory *factory, struct pf_sync_config *sync,
+                    struct pinfold_cancel *cancel, struct pf_session **ret,
+                    struct pinfold_error *err);
+
 /* Bracket an operation. begin: 0, or -PINFOLD_ESTART when the session is not live. */
 int pf_session_begin(struct pf_session *session, struct pinfold_error *err);
 void pf_session_end(struct pf_session *session);

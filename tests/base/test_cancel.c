@@ -81,6 +81,42 @@ static void the_descriptor_is_not_inherited(void **state)
     assert_int_equal(fcntl(0, F_GETFD) & FD_CLOEXEC, 0); /* the check can fail */
 }
 
+static void a_linked_token_fires_with_each_of_its_ancestors(void **state)
+{
+    struct pinfold_cancel *grandparent = NULL, *parent = NULL, *first = NULL, *second = NULL;
+
+    (void)state;
+    assert_int_equal(pinfold_cancel_new(&grandparent, NULL), 0);
+    assert_int_equal(pf_cancel_new_linked(grandparent, &parent, NULL), 0);
+    assert_int_equal(pf_cancel_new_linked(parent, &first, NULL), 0);
+    assert_int_equal(pf_cancel_new_linked(parent, &second, NULL), 0);
+    assert_false(readable(pf_cancel_fd(first), 0));
+    pinfold_cancel_fire(first);
+    assert_true(readable(pf_cancel_fd(first), 0));
+    assert_false(pinfold_cancel_fired(second) || pinfold_cancel_fired(parent));
+    assert_false(readable(pf_cancel_fd(second), 0));
+    pinfold_cancel_fire(grandparent);
+    assert_true(pinfold_cancel_fired(second) && pinfold_cancel_fired(parent));
+    assert_true(readable(pf_cancel_fd(second), 0));
+    assert_true(fcntl(pf_cancel_fd(second), F_GETFD) & FD_CLOEXEC);
+    pinfold_cancel_free(first);
+    pinfold_cancel_free(second);
+    pinfold_cancel_free(parent);
+    pinfold_cancel_free(grandparent);
+}
+
+static void a_token_linked_to_none_is_an_ordinary_one(void **state)
+{
+    struct pinfold_cancel *cancel = NULL;
+
+    (void)state;
+    assert_int_equal(pf_cancel_new_linked(NULL, &cancel, NULL), 0);
+    assert_false(readable(pf_cancel_fd(cancel), 0));
+    pinfold_cancel_fire(cancel);
+    assert_true(readable(pf_cancel_fd(cancel), 0));
+    pinfold_cancel_free(cancel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +124,8 @@ int main(void)
         cmocka_unit_test(no_token_means_never_cancelled),
         cmocka_unit_test(firing_wakes_a_waiting_thread),
         cmocka_unit_test(the_descriptor_is_not_inherited),
+        cmocka_unit_test(a_linked_token_fires_with_each_of_its_ancestors),
+        cmocka_unit_test(a_token_linked_to_none_is_an_ordinary_one),
     };
 
     return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);

@@ -264,6 +264,20 @@ static void silence_ends_at_the_deadline(void **state)
     assert_true(pf_clock_now() >= request.deadline);
 }
 
+static void silence_ends_sooner_where_that_is_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+    int64_t begin = pf_clock_now();
+
+    f->server.replies[0] = SILENCE;
+    request.idle_ns = 50 * PF_NS_PER_MS;
+    assert_int_equal(perform(f, &request), -PINFOLD_ETIMEOUT);
+    assert_non_null(strstr(f->err.msg, "nothing arrived for too long"));
+    assert_true(pf_clock_now() - begin >= request.idle_ns);
+    assert_true(pf_clock_now() < request.deadline);
+}
+
 static void *fire_soon(void *cancel)
 {
     poll(NULL, 0, 50);
@@ -472,6 +486,7 @@ int main(void)
         TEST(a_reply_that_is_cut_is_an_error),
         TEST(a_reply_that_is_too_large_is_an_error),
         TEST(silence_ends_at_the_deadline),
+        TEST(silence_ends_sooner_where_that_is_asked_for),
         TEST(a_cancelled_request_ends_at_once),
         TEST(what_must_not_be_sent_twice_is_not),
         TEST(a_connection_that_was_closed_in_between_is_not_used),

@@ -7,13 +7,22 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+static size_t resident_bytes(void)
+{
+    unsigned long total, resident = 0;
+    FILE *statm = fopen("/proc/self/statm", "re");
+
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%lu %lu", &total, &resident), 2);
+    fclose(statm);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static void a_small_process_forks_by_itself(void **state)
 {
     struct fixture *f = *state;
-    struct rusage usage;
 
-    getrusage(RUSAGE_SELF, &usage);
-    if (usage.ru_maxrss >= 32 * 1024)
+    if (resident_bytes() >= 16 << 20)
         skip(); /* a sanitizer or valgrind makes it large */
     assert_run(f, "true", 0);
     assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);
@@ -46,16 +55,11 @@ static void a_process_with_1_GiB_pays_nothing_for_it(void **state)
 static void a_process_that_was_large_once_forks_by_itself(void **state)
 {
     struct fixture *f = *state;
-    unsigned long total, resident = 0;
     struct rusage usage;
-    FILE *statm = fopen("/proc/self/statm", "re");
 
-    assert_non_null(statm);
-    assert_int_equal(fscanf(statm, "%lu %lu", &total, &resident), 2);
-    fclose(statm);
     getrusage(RUSAGE_SELF, &usage);
     assert_true(usage.ru_maxrss > 1 << 20);
-    if (resident * (unsigned long)sysconf(_SC_PAGESIZE) >= 32 << 20)
+    if (resident_bytes() >= 16 << 20)
         skip(); /* a sanitizer or valgrind makes it large */
     assert_run(f, "true", 0);
     assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);

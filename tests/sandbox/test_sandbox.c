@@ -499,6 +499,85 @@ static void an_attach_that_fails_leaves_nothing(void **unused)
     pinfold_backend_unref(backend);
 }
 
+/* Unwiring that takes until the test lets it end. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool begun, may_end, ended;
+} slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void unwire_slowly(void *agent, void *ctx)
+{
+    (void)agent;
+    (void)ctx;
+    pthread_mutex_lock(&slow.lock);
+    slow.begun = true;
+    pthread_cond_broadcast(&slow.changed);
+    while (!slow.may_end)
+        pthread_cond_wait(&slow.changed, &slow.lock);
+    slow.ended = true;
+    pthread_mutex_unlock(&slow.lock);
+}
+
+struct detaching {
+    struct pinfold_sandbox *sandbox;
+    void *agent;
+};
+
+static void *detach_in_thread(void *ctx)
+{
+    struct detaching *detaching = ctx;
+
+    pinfold_sandbox_detach(detaching->sandbox, detaching->agent);
+    return NULL;
+}
+
+static void *stop_in_thread(void *sandbox)
+{
+    bool ended;
+
+    assert_int_equal(pinfold_sandbox_stop(sandbox, false, NULL, NULL, NULL), 0);
+    pthread_mutex_lock(&slow.lock);
+    ended = slow.ended;
+    pthread_mutex_unlock(&slow.lock);
+    return ended ? sandbox : NULL;
+}
+
+static void a_stop_waits_for_a_detach_elsewhere(void **unused)
+{
+    struct fake fake = { 0 };
+    struct pinfold_backend *backend = fake_backend(&fake);
+    struct pinfold_sandbox *sandbox = sandbox_on(backend, "w", NULL);
+    struct agent agent = { 0 };
+    struct pinfold_attach_request request = request_for(&agent, PINFOLD_READ_WRITE);
+    struct detaching detaching = { sandbox, &agent };
+    pthread_t detacher, stopper;
+    void *waited = NULL;
+
+    (void)unused;
+    request.unwire = unwire_slowly;
+    assert_int_equal(pinfold_sandbox_start(sandbox, NULL, NULL, NULL), 0);
+    assert_int_equal(pinfold_sandbox_attach(sandbox, &request, NULL), 0);
+    assert_int_equal(pthread_create(&detacher, NULL, detach_in_thread, &detaching), 0);
+    pthread_mutex_lock(&slow.lock);
+    while (!slow.begun)
+        pthread_cond_wait(&slow.changed, &slow.lock);
+    pthread_mutex_unlock(&slow.lock);
+    assert_int_equal(pthread_create(&stopper, NULL, stop_in_thread, sandbox), 0);
+    usleep(50000); /* time to return too early; when it is not enough the test passes all the same
+                    */
+    pthread_mutex_lock(&slow.lock);
+    slow.may_end = true;
+    pthread_cond_broadcast(&slow.changed);
+    pthread_mutex_unlock(&slow.lock);
+    pthread_join(detacher, NULL);
+    pthread_join(stopper, &waited);
+    assert_non_null(waited);
+    assert_int_equal(fake.closed, 1);
+    pinfold_sandbox_free(sandbox);
+    pinfold_backend_unref(backend);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +595,7 @@ int main(void)
         cmocka_unit_test(a_ref_names_the_workspace_before_start),
         cmocka_unit_test(agents_attach_once_and_stop_detaches_them),
         cmocka_unit_test(an_attach_that_fails_leaves_nothing),
+        cmocka_unit_test(a_stop_waits_for_a_detach_elsewhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

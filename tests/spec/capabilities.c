@@ -34,6 +34,11 @@ static const struct {
     { "agentcore-tasks", "SIGTERM first", NO_TERM },
     { "agentcore-tasks", "default timeout", NO_DEFAULT },
     { "agentcore-tasks", "session of its own", IN_GROUP },
+    { "daytona", "host directory", SESSION },
+    { "daytona", "inherited environment", ELSEWHERE },
+    { "daytona", "background", "the session of a command is deleted with all that it started" },
+    { "daytona", "end with its owner", NO_OWNER },
+    { "daytona", "SIGTERM first", NO_TERM },
 };
 
 static const struct {

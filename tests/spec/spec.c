@@ -184,13 +184,21 @@ static bool is_agentcore(void)
     return name && strncmp(name, "agentcore", strlen("agentcore")) == 0;
 }
 
-/* The fake service has its sessions on this machine, where commands say they are. */
+static bool is_daytona(void)
+{
+    const char *name = getenv("PINFOLD_SPEC_BACKEND");
+
+    return name && strcmp(name, "daytona") == 0;
+}
+
+/* The fake services have their sessions on this machine, where commands say they are. */
 static bool put_session(struct spec *s, const char *path, char *slot, size_t size)
 {
     const struct pinfold_backend_ops *ops = s->backend ? pinfold_backend_get_ops(s->backend) : NULL;
     const char *below = path + strlen("ws"), *root;
 
-    if (!is_agentcore() || !ops || strncmp(path, "ws", 2) != 0 || (*below && *below != '/'))
+    if ((!is_agentcore() && !is_daytona()) || !ops || strncmp(path, "ws", 2) != 0 ||
+        (*below && *below != '/'))
         return false;
     root = ops->workspace_root(pinfold_backend_get_state(s->backend));
     if (root)
@@ -365,9 +373,25 @@ static void make_agentcore(struct spec *s, const struct pinfold_local_options *l
     pinfold_backend_unref(from);
 }
 
+/* The service beside the test is in the environment. */
+static void make_daytona(struct spec *s, const struct pinfold_local_options *local)
+{
+    struct pinfold_daytona_options options = PINFOLD_DAYTONA_OPTIONS_INIT;
+    struct pinfold_backend *from;
+
+    options.timeout_seconds = local->timeout_seconds;
+    options.max_output_bytes = local->max_output_bytes;
+    options.env = local->env;
+    spec_ok(s, pinfold_daytona_template_new(&options, &from, &s->err));
+    spec_ok(s, pinfold_backend_get_ops(from)->build_for_session(pinfold_backend_get_state(from),
+                                                                "spec", &s->backend, &s->err));
+    pinfold_backend_unref(from);
+}
+
 const char *spec_backend_type(void)
 {
     return is_agentcore()       ? "AgentCoreSandboxBackend"
+           : is_daytona()       ? "DaytonaSandboxBackend"
            : spec_is_isolated() ? "IsolatedSandboxBackend"
                                 : "LocalSandboxBackend";
 }
@@ -461,6 +485,8 @@ void spec_local(struct spec *s, const struct pinfold_local_options *options)
         make_isolated(s, &local);
     else if (is_agentcore())
         make_agentcore(s, &local);
+    else if (is_daytona())
+        make_daytona(s, &local);
     else
         spec_ok(s, pinfold_local_backend_new(&local, &s->backend, &s->err));
 }

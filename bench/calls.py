@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call through Python costs: see bench.py. Runs a program of its own with the package."""
+import json
+import os
+import subprocess
+
+PROGRAM = r"""
+import asyncio, json, logging, sys, tempfile, time
+import pinfold
+
+logging.disable(logging.WARNING)
+
+async def times(count, work):
+    found = []
+    for _ in range(count):
+        start = time.perf_counter()
+        await work()
+        found.append(time.perf_counter() - start)
+    return found
+
+async def shell():
+    child = await asyncio.create_subprocess_shell(
+        "true", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+    await child.communicate()
+
+async def stall(work):
+    # The longest turn of the loop while work runs, by the clock and by the thread's own time.
+    ended = asyncio.ensure_future(work)
+    clocks = time.perf_counter, time.thread_time
+    longest, last = [0.0, 0.0], [clock() for clock in clocks]
+    while not ended.done():
+        await asyncio.sleep(0)
+        now = [clock() for clock in clocks]
+        longest = [max(most, end - start) for most, end, start in zip(longest, now, last)]
+        last = now
+    await ended
+    return longest
+
+async def main(root, rounds):
+    answer = {}
+    async with pinfold.Sandbox("bench", pinfold.LocalSandboxBackend(root), 600) as sandbox:
+        await sandbox.add_files({"file": "x" * 1024})
+        core = sandbox._core
+
+        async def here():  # where it stands, as a program without a loop would
+            core.read_file("file").run(False)
+
+        for name, work, count in (("read here", here, 3000),
+                                  ("read awaited", lambda: sandbox.read_file("file"), 3000)):
+            answer[name] = await times(count, work)
+        ours, theirs = [], []
+        for _ in range(rounds * 20):  # in turns
+            ours += await times(1, lambda: sandbox.execute("true"))
+            theirs += await times(1, shell)
+        answer.update({"execute": ours, "subprocess": theirs})
+        answer["stall"] = await stall(asyncio.gather(
+            *(sandbox.execute("sleep 1; echo done") for _ in range(200))))
+    return answer
+
+with tempfile.TemporaryDirectory(prefix="pinfold-bench-") as root:
+    print(json.dumps(asyncio.run(main(root + "/root", int(sys.argv[1])))))
+"""
+
+
+def section(build, rounds):
+    """Yields what bench.py makes tables of: (title, goal, times), and last (title, goal, facts)."""
+    env = {**os.environ, "PYTHONPATH": str(build / "python")}
+    found = json.loads(subprocess.run(["/usr/bin/python3", "-c", PROGRAM, str(rounds)], env=env,
+                                      stdout=subprocess.PIPE, check=True, text=True).stdout)
+    in_c = [float(line) for line in subprocess.run(
+        [str(build / "bench" / "calls")], stdout=subprocess.PIPE, check=True,
+        text=True).stdout.split()]
+    yield ("read_file of 1 KiB", "at most 3 x of the call in C",
+           {"Python": found["read here"], "C": in_c, "Python, awaited": found["read awaited"]})
+    yield ('execute("true") on local', "at most 1.15 x of asyncio's",
+           {"Sandbox.execute": found["execute"],
+            "create_subprocess_shell, communicate": found["subprocess"]})
+    yield ("An event loop with 200 commands at once", "no turn of 50 ms",
+           {"longest turn": f"{found['stall'][0] * 1000:.1f} ms",
+            "of the thread's own time, at most": f"{found['stall'][1] * 1000:.1f} ms"})

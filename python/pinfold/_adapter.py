@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends written in Python, as the library wants them: plain arguments, plain tuples.
+
+Methods run on the thread of their call. A coroutine runs on the event loop that waits for the call,
+so that a backend may use what belongs to that loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import shlex
+import tempfile
+import threading
+from collections.abc import Awaitable, Iterable
+from typing import Any, Union
+
+from . import _pinfold
+from ._errors import describe
+from ._results import ExecuteResult, FileInfo
+
+_Error = Union[tuple[int, int, int, str], None]
+_Transfer = tuple[Union[bytes, None], _Error, bool]
+
+
+def _wait_on(loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any],
+             call: _pinfold.Call) -> Any:
+    """Have the loop of another thread run it. Cancelling the call cancels it, and waits for it."""
+    ended = threading.Event()
+    tasks: list[asyncio.Future[Any]] = []
+
+    def start() -> None:
+        task = asyncio.ensure_future(awaitable)
+        task.add_done_callback(lambda _: ended.set())
+        tasks.append(task)
+        if call.cancelled:
+            task.cancel()
+
+    def cancel() -> None:
+        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+
+    loop.call_soon_threadsafe(start)
+    call.on_cancel = cancel
+    try:
+        while not ended.wait(0.5):
+            if loop.is_closed() or (call.cancelled and not loop.is_running()):
+                raise asyncio.CancelledError("the event loop has stopped")
+    finally:
+        call.on_cancel = None
+    return tasks[0].result()
+
+
+def _finish(value: Any) -> Any:
+    """The value of a method, which may be a coroutine."""
+    if not inspect.isawaitable(value):
+        return value
+    call = _pinfold.current_call()
+    waiter = None if call is None else call.waiter
+    if call is not None and isinstance(waiter, asyncio.Future):
+        loop = waiter.get_loop()
+        if loop.is_running():
+            return _wait_on(loop, value, call)
+
+    async def alone() -> Any:
+        return await value
+
+    return asyncio.run(alone())  # at exit say, when no loop waits
+
+
+class Adapter:
+    """The methods that the table of functions calls."""
+
+    def __init__(self, backend: Any):
+        self.backend = backend
+
+    def _has(self, name: str) -> bool:
+        return callable(getattr(self.backend, name, None))
+
+    def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        method = getattr(self.backend, name, None)
+        if method is None:
+            raise NotImplementedError(f"{type(self.backend).__name__} has no {name}")
+        return _finish(method(*args, **kwargs))
+
+    # ---- life ----
+
+    def create(self) -> None:
+        if self._has("create"):
+            self._call("create")
+
+    def close(self) -> None:
+        if self._has("close"):
+            self._call("close")
+
+    def build_for_session(self, workspace_id: str) -> Any:
+        return self._call("build_for_session", workspace_id)
+
+    # ---- files ----
+
+    def read_file(self, path: str) -> bytes:
+        content = self._call("read_file", path)
+        return content.encode("utf-8", "surrogateescape") if isinstance(content, str) \
+            else bytes(content)
+
+    def write_file(self, path: str, data: bytes, exclusive: bool) -> None:
+        if exclusive and self._exists(path):
+            raise FileExistsError(17, "File exists", path)
+        try:
+            content: str | bytes = data.decode("utf-8")
+        except UnicodeDecodeError:
+            content = data
+        self._call("write_file", path, content)
+
+    def list_dir(self, path: str) -> list[tuple[str, bool, int]]:
+        found: list[tuple[str, bool, int]] = []
+        for entry in self._call("list_dir", path):
+            info = entry if isinstance(entry, FileInfo) else FileInfo(*entry)
+            has_size = info.size is not None and not info.is_dir
+            found.append((info.path, info.is_dir, int(info.size or 0) if has_size else -1))
+        return sorted(found, key=lambda entry: os.fsencode(entry[0]))
+
+    def remove_file(self, path: str) -> None:
+        self._call("remove_file", path)
+
+    def move_file(self, src: str, dest: str) -> None:
+        self._call("move_file", src, dest)
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self._call("read_file", path)
+        except (FileNotFoundError, KeyError):
+            return False
+        except IsADirectoryError:
+            pass
+        return True
+
+    # ---- trees ----
+
+    def seed_workspace(self, source: str, exclude: list[str]) -> tuple[Any, ...]:
+        done = self._call("seed_workspace", source, exclude)
+        if done is None:
+            return 0, 0, [], []
+        return (done.files_seeded, done.bytes_seeded, list(done.skipped_paths), list(done.errors))
+
+    def sync_artifacts(self, dest: str, include: list[str], exclude: list[str]) -> tuple[Any, ...]:
+        done = self._call("sync_artifacts", dest, include, exclude)
+        if done is None:
+            return 0, 0, []
+        return done.files_synced, done.bytes_synced, list(done.errors)
+
+    # ---- many files ----
+
+    def upload_files(self, files: list[tuple[str, bytes, str | None]],
+                     overwrite: bool) -> list[_Transfer]:
+        answers: list[_Transfer] = [(None, None, False)] * len(files)
+        wanted: list[tuple[int, str, bytes]] = []
+        for index, (path, data, host_path) in enumerate(files):
+            try:
+                if not overwrite and self._exists(path):
+                    answers[index] = (None, None, True)
+                    continue
+                if host_path is not None:
+                    with open(host_path, "rb") as file:
+                        data = file.read()
+                wanted.append((index, path, data))
+            except Exception as error:  # pylint: disable=broad-except
+                answers[index] = (None, describe(error), False)
+        for (index, _, _), failure in zip(wanted, self._upload([(p, d) for _, p, d in wanted])):
+            answers[index] = (None, failure, False)
+        return answers
+
+    def _upload(self, files: list[tuple[str, bytes]]) -> Iterable[_Error]:
+        if files and self._has("upload_files"):
+            return [_error_of(one) for one in self._call("upload_files", files)]
+        return [_caught(lambda path=path, data=data: self.write_file(path, data, False))[1]
+                for path, data in files]
+
+    def download_files(self, files: list[tuple[str, str | None]],
+                       overwrite: bool) -> list[_Transfer]:
+        answers: list[_Transfer] = [(None, None, True)] * len(files)
+        wanted = [(index, path, dest) for index, (path, dest) in enumerate(files)
+                  if overwrite or dest is None or not os.path.lexists(dest)]
+        for (index, _, dest), (data, error) in zip(
+                wanted, self._download([path for _, path, _ in wanted])):
+            if error is None and dest is not None:
+                error = _caught(lambda dest=dest, data=data: _replace(dest, data))[1]
+            answers[index] = (data if dest is None else None, error, False)
+        return answers
+
+    def _download(self, paths: list[str]) -> Iterable[tuple[bytes | None, _Error]]:
+        if paths and self._has("download_files"):
+            return [(one.content, _error_of(one)) for one in self._call("download_files", paths)]
+        return [_caught(lambda path=path: self.read_file(path)) for path in paths]
+
+    # ---- execute ----
+
+    def execute(self, command: str | list[str], timeout: float, cwd: str | None,
+                env: list[str]) -> tuple[str, str, int, bool, bool]:
+        line = command if isinstance(command, str) else shlex.join(command)
+        more = {"env": dict(entry.split("=", 1) for entry in env)} if env else {}
+        done = self._call("execute", line, timeout=timeout or None, cwd=cwd, **more)
+        if not isinstance(done, ExecuteResult):
+            raise TypeError(f"execute of {type(self.backend).__name__} returned "
+                            f"{type(done).__name__}, not ExecuteResult")
+        return done.output, done.stderr, done.exit_code, done.truncated, done.timed_out
+
+
+def _caught(work: Any) -> tuple[Any, _Error]:
+    try:
+        return work(), None
+    except Exception as error:  # pylint: disable=broad-except
+        return None, describe(error)
+
+
+def _error_of(result: Any) -> _Error:
+    return None if result.error is None else describe(OSError(5, f"{result.path}: {result.error}"))
+
+
+def _replace(dest: str, data: bytes) -> None:
+    """Write a host file; nobody ever sees half of it."""
+    folder = os.path.dirname(os.path.abspath(dest))
+    os.makedirs(folder, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".pinfold-", suffix=".tmp", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, dest)
+    except BaseException:
+        os.unlink(name)
+        raise

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the library and event loops.
+
+A call runs on a thread of the extension, which does not hold the GIL. When it is done it lies in
+the mailbox of the event loop, whose descriptor wakes the loop. Cancelling the task fires the call's
+token, and the await ends when the call has: whatever a command started is dead by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import weakref
+from typing import Any
+
+from . import _pinfold
+
+audit_logger = logging.getLogger("elsai.sandbox.audit")
+
+_EXIT_SECONDS = 10  # a command that is told to end has half a second; remote services have more
+
+
+class _Post:
+    """The mailbox of one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self.mailbox = _pinfold.Mailbox()
+        loop.add_reader(self.mailbox.fileno(), self.deliver)
+
+    def deliver(self) -> None:
+        for call in self.mailbox.take():
+            done = call.done  # asked first: what comes later tells the mailbox again
+            if call.consumer is not None:
+                _consume(call)
+            waiter = call.waiter
+            if done and waiter is not None and not waiter.done():
+                waiter.set_result(None)
+
+
+def _consume(call: _pinfold.Call) -> None:
+    """Hand over output. A consumer that raises stops the command."""
+    for stream, data in call.take_output():
+        try:
+            if call.cause is None:
+                call.consumer("stdout" if stream == 1 else "stderr", data)
+        except Exception as error:  # pylint: disable=broad-except
+            call.cause = error
+            call.cancel()
+
+
+_posts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Post] = weakref.WeakKeyDictionary()
+_under_way: set[_pinfold.Call] = set()
+live_sandboxes: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+async def run(call: _pinfold.Call) -> Any:
+    """Have a call done, off the event loop, and return its value."""
+    loop = asyncio.get_running_loop()
+    post = _posts.get(loop)
+    if post is None:
+        post = _posts[loop] = _Post(loop)
+    done = loop.create_future()
+    call.submit(post.mailbox, done, audit_logger.isEnabledFor(logging.INFO))
+    _under_way.add(call)
+    try:
+        await done
+    except asyncio.CancelledError:
+        call.cancel()
+        await _end(loop, call)
+        raise
+    except BaseException:  # the coroutine is closed: nobody will wait
+        call.cancel()
+        raise
+    finally:
+        _under_way.discard(call)
+        call.waiter = None  # it leads back here
+    return result(call)
+
+
+async def _end(loop: asyncio.AbstractEventLoop, call: _pinfold.Call) -> None:
+    """Wait for a cancelled call, and let nothing interrupt that."""
+    while not call.done:
+        call.waiter = loop.create_future()
+        try:
+            await call.waiter
+        except asyncio.CancelledError:
+            pass  # once more: the answer stays the same
+    try:
+        result(call)
+    except Exception:  # pylint: disable=broad-except
+        pass  # it was cancelled; audit events have been delivered
+
+
+def result(call: _pinfold.Call) -> Any:
+    """The value of a call that is done."""
+    try:
+        value = call.result()
+        call.cause = None
+        return value
+    except Exception as error:
+        cause, call.cause = call.cause, None  # its traceback leads back here
+        if cause is None or cause is error:
+            raise
+        if isinstance(cause, type(error)) or call.consumer is not None:
+            raise cause
+        raise error from cause
+
+
+def run_here(call: _pinfold.Call) -> Any:
+    """Do a call in this thread."""
+    return call.run(audit_logger.isEnabledFor(logging.INFO))
+
+
+def _exit() -> None:
+    """Before the interpreter ends: end what runs, and stop every sandbox without a sync."""
+    for call in list(_under_way):
+        call.cancel()
+    for sandbox in list(live_sandboxes):
+        try:
+            if sandbox.is_started:
+                run_here(sandbox._core.stop(False))
+        except Exception:  # pylint: disable=broad-except
+            logging.getLogger("elsai.sandbox").warning("stop at exit", exc_info=True)
+    _pinfold.wait_idle(_EXIT_SECONDS)
+    _pinfold.set_closing()
+
+
+atexit.register(_exit)

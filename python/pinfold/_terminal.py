@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any
+
+from . import _pinfold
+from ._loop import run
+from ._results import TerminalExit
+
+
+class Terminal:
+    """A command on a terminal; Sandbox.open_terminal() starts one. Somebody has to read: a command
+    that prints waits once the terminal holds some 64 KiB. To be closed, by "async with" say."""
+
+    def __init__(self, core: _pinfold.Terminal):
+        self._core = core
+        self._calls: set[_pinfold.Call] = set()
+        self._calm: asyncio.Future[None] | None = None
+        self._closed = False
+
+    async def _run(self, call: _pinfold.Call) -> Any:
+        self._calls.add(call)
+        try:
+            return await run(call)
+        finally:
+            self._calls.discard(call)
+            if not self._calls and self._calm is not None and not self._calm.done():
+                self._calm.set_result(None)
+
+    async def read(self, size: int = 65536, timeout: float | None = None) -> bytes:
+        """What it prints, at least a byte; b"" at the end. TimeoutError when there is nothing."""
+        if size < 1:
+            raise ValueError(f"size must be at least 1, not {size!r}")
+        data: bytes = await self._run(self._core.read(size, -1.0 if timeout is None else timeout))
+        return data
+
+    async def write(self, data: str | bytes, timeout: float | None = None) -> int:
+        """Type; returns how many bytes were taken."""
+        count: int = await self._run(self._core.write(data, -1.0 if timeout is None else timeout))
+        return count
+
+    async def wait(self, timeout: float | None = None) -> TerminalExit:
+        """Until the command has ended. Somebody else should read meanwhile."""
+        return TerminalExit(*await self._run(self._core.wait(-1.0 if timeout is None else timeout)))
+
+    def resize(self, rows: int, cols: int) -> None:
+        """Another size; the command hears of it."""
+        self._core.resize(rows, cols)
+
+    def send_signal(self, signal: int) -> None:
+        """SIGINT, SIGQUIT or SIGTSTP, to the job in the foreground."""
+        self._core.signal(signal)
+
+    def kill(self) -> None:
+        """Begin to kill everything that was started on it; wait() sees the end."""
+        self._core.kill()
+
+    async def close(self) -> None:
+        """Kill what still runs, and wait until it is gone. Reads and waits of others end."""
+        if self._closed:
+            return
+        self._closed = True
+        for call in self._calls:
+            call.cancel()
+        if self._calls:
+            self._calm = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._calm)
+        await run(self._core.close())
+
+    async def __aenter__(self) -> Terminal:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        await self.close()

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PF_PYTHON_BACKEND_H
+#define PF_PYTHON_BACKEND_H
+
+#include "call.h"
+
+struct pf_backend_object {
+    PyObject_HEAD struct pinfold_backend *backend;
+};
+
+/* A Backend object; takes over the reference, also when it fails. */
+PyObject *pf_backend_wrap(struct pinfold_backend *backend);
+
+/* A backend of whatever the caller has: the package makes it a Backend. Without the GIL's release;
+ * a reference, or NULL with an exception. */
+struct pinfold_backend *pf_backend_adopt(PyObject *object);
+
+/* The Python object that a backend written in Python is; borrowed. NULL: it is no such. */
+PyObject *pf_backend_python_object(const struct pinfold_backend *backend);
+
+/* Calls on a backend itself; backend_calls.c. */
+extern PyMethodDef pf_backend_methods[];
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A Call is one operation of the library with its arguments, its cancellation token and later its
+ * outcome. It is made by a method of a handle, and then either
+ *
+ *   call.run()             runs it here and now, and returns its value; or
+ *   call.submit(mailbox)   has a thread run it, which puts it into the mailbox when it is done; the
+ *                          owner of the mailbox takes it out and asks for call.result().
+ *
+ * A call that was submitted is kept alive until it has been done and taken out.
+ */
+#ifndef PF_PYTHON_CALL_H
+#define PF_PYTHON_CALL_H
+
+#include "module.h"
+
+/* How an operation runs, and what becomes of its outcome. args is zeroed memory of this size. */
+struct pf_operation {
+    const char *name;
+    size_t size;
+    /* Without the GIL. */
+    int (*run)(void *args, struct pinfold_cancel *cancel, struct pinfold_error *err);
+    /* With the GIL: a new reference, or NULL with an exception. NULL function: None. */
+    PyObject *(*convert)(void *args, int r);
+    /* With the GIL, after a failure: what the exception carries as its result. NULL: nothing. */
+    PyObject *(*partial)(void *args);
+    /* Empties args. */
+    void (*done)(void *args);
+};
+
+struct pf_call;
+
+/* Make a call. owner is a Python object that must live as long as the call does: the handle. */
+struct pf_call *pf_call_new(const struct pf_operation *operation, PyObject *owner);
+void *pf_call_args(struct pf_call *call);
+PyObject *pf_call_object(struct pf_call *call);
+/* What a method returns: the call, or NULL when its arguments were not understood. */
+PyObject *pf_call_finish(struct pf_call *call, bool ok);
+
+/* Of a call that is never run: the arguments of a function that does not wait live in one. */
+extern const struct pf_operation pf_no_operation;
+
+/* Keep an object until the call is gone; takes over the reference, also when it fails. -1: no
+ * memory, with an exception. */
+int pf_call_keep(struct pf_call *call, PyObject *object);
+/* The bytes of a str, bytes or os.PathLike as a path of the file system, kept. NULL: exception. A
+ * NUL byte is a SandboxPathError. */
+const char *pf_call_path(struct pf_call *call, PyObject *path);
+/* The same; None gives NULL with *ret set. */
+int pf_call_path_or_none(struct pf_call *call, PyObject *path, const char **ret);
+/* The bytes of a str (as UTF-8) or a bytes-like object, kept. */
+const char *pf_call_data(struct pf_call *call, PyObject *data, Py_ssize_t *ret_len);
+/* A NULL-terminated vector of the strings of an iterable, kept. None gives NULL; 0 or -1. */
+int pf_call_strv(struct pf_call *call, PyObject *strings, const char *const **ret);
+/* Memory that lives as long as the call, zeroed. NULL: exception. */
+void *pf_call_alloc(struct pf_call *call, size_t count, size_t size);
+
+/* Have streamed output go to the call's consumer: set up by execute. */
+int pf_call_output(void *call, enum pinfold_stream stream, const char *data, size_t len);
+
+/* The call that this thread is at, or NULL; borrowed. */
+PyObject *pf_call_current(void);
+
+/* Where audit events go: into the list of the call of this thread, else straight to the hook. */
+void pf_call_audit(void *ctx, const struct pinfold_audit_event *event);
+
+/* Have the pool call fn(arg), for what must not wait in a destructor. Without a thread: here. */
+void pf_call_later(void (*fn)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+enum {
+    MAX_THREADS = 512,
+    IDLE_MS = 5000,
+    STACK = 1 << 20, /* a call may run Python code */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t work, calm;
+    struct pf_job *first, **last;
+    unsigned queued, threads, idle;
+    bool starting; /* a thread that has not looked for a job yet */
+} pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
+           .work = PTHREAD_COND_INITIALIZER,
+           .calm = PTHREAD_COND_INITIALIZER,
+           .last = &pool.first };
+
+struct timespec pf_deadline(int64_t ms)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += ms / 1000;
+    at.tv_nsec += ms % 1000 * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
+/* ---- fork ---- */
+
+/* The child has none of the threads, and what they were at is not its business. */
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&pool.lock, NULL);
+    pthread_cond_init(&pool.work, NULL);
+    pthread_cond_init(&pool.calm, NULL);
+    pool.first = NULL;
+    pool.last = &pool.first;
+    pool.queued = pool.threads = pool.idle = 0;
+    pool.starting = false;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&pool.lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&pool.lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* ---- threads ---- */
+
+static void *work(void *arg);
+
+/* Signals are left to the threads of Python, whose handlers expect to run there. */
+static int start_thread(void)
+{
+    pthread_attr_t attributes;
+    sigset_t all, old;
+    pthread_t thread;
+    int r;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    r = pthread_create(&thread, &attributes, work, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attributes);
+    return r;
+}
+
+/* Under the lock: see to it that somebody takes what is queued. One thread is started at a time,
+ * and starts the next one when there is still work then: many short calls are done by few threads,
+ * and the event loop makes none of them but the first. */
+static int want_thread(void)
+{
+    int r;
+
+    if (pool.queued == 0 || pool.idle > 0 || pool.starting || pool.threads == MAX_THREADS)
+        return 0;
+    r = start_thread();
+    if (r == 0) {
+        pool.starting = true;
+        pool.threads++;
+    }
+    return r;
+}
+
+/* Under the lock: the next job, or NULL when none came for a while. */
+static struct pf_job *next_job(void)
+{
+    struct timespec until = pf_deadline(IDLE_MS);
+    struct pf_job *job;
+
+    pool.idle++;
+    if (pool.idle == pool.threads)
+        pthread_cond_broadcast(&pool.calm);
+    while (!pool.first)
+        if (pthread_cond_clockwait(&pool.work, &pool.lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT &&
+            !pool.first)
+            break;
+    pool.idle--;
+    job = pool.first;
+    if (job) {
+        pool.first = job->next;
+        if (!pool.first)
+            pool.last = &pool.first;
+        pool.queued--;
+        want_thread(); /* if none can be made, the work waits for one of those that are */
+    }
+    return job;
+}
+
+static void *work(void *arg)
+{
+    struct pf_job *job;
+
+    pthread_mutex_lock(&pool.lock);
+    pool.starting = false;
+    while ((job = next_job())) {
+        pthread_mutex_unlock(&pool.lock);
+        job->run(job);
+        pthread_mutex_lock(&pool.lock);
+    }
+    pool.threads--;
+    pthread_mutex_unlock(&pool.lock);
+    return arg;
+}
+
+int pf_pool_submit(struct pf_job *job)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct pf_job **before;
+    int r;
+
+    pthread_once(&once, watch_forks);
+    job->next = NULL;
+    pthread_mutex_lock(&pool.lock);
+    before = pool.last;
+    *pool.last = job;
+    pool.last = &job->next;
+    pool.queued++;
+    r = want_thread();
+    if (r == 0 || pool.threads > 0) {
+        r = 0;
+        pthread_cond_signal(&pool.work);
+    } else { /* nobody would ever take it */
+        *before = NULL;
+        pool.last = before;
+        pool.queued--;
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return r;
+}
+
+bool pf_pool_wait(double seconds)
+{
+    struct timespec until = pf_deadline((int64_t)(seconds * 1000));
+    bool calm;
+
+    pthread_mutex_lock(&pool.lock);
+    while (!(calm = pool.queued == 0 && pool.idle == pool.threads))
+        if (pthread_cond_clockwait(&pool.calm, &pool.lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT)
+            break;
+    pthread_mutex_unlock(&pool.lock);
+    return calm;
+}

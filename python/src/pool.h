@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads for calls that block. They know nothing of Python and take its lock (the GIL) only where
+ * a call calls back into Python: two hundred commands that end at once do not queue for it.
+ *
+ * There is one thread for each call that runs, and a few more that wait for the next one; a thread
+ * with nothing to do ends after some seconds.
+ */
+#ifndef PF_PYTHON_POOL_H
+#define PF_PYTHON_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pf_job {
+    void (*run)(struct pf_job *job); /* may free it */
+    struct pf_job *next;
+};
+
+/* Have a thread run the job. Returns 0, or an errno when there is no thread and none can be made;
+ * the job is then still the caller's. After a fork the child has threads of its own. */
+int pf_pool_submit(struct pf_job *job);
+
+/* Wait until nothing runs and nothing waits to be run. Returns whether that came in time. */
+bool pf_pool_wait(double seconds);
+
+/* A time from now in milliseconds, of CLOCK_MONOTONIC. */
+struct timespec pf_deadline(int64_t ms);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of an agent with each allocation failing in turn: it is attached, a model calls tools of
+ * it, a result is offloaded, and it goes. Each time there is an error that says so, or all that
+ * there should be; what is lost is seen by the sanitizers.
+ */
+#include "agents.h"
+
+#include <jansson.h>
+
+#include "base/failing_alloc.h"
+
+static struct {
+    struct pinfold_backend *backend;
+    struct pinfold_sandbox *sandbox;
+    struct pinfold_agent *agent;
+    struct pinfold_storage *storage;
+    struct pinfold_model *model;
+    struct pinfold_tool *tool;
+    struct pinfold_plugin *plugin;
+    struct pinfold_invocation done;
+    struct pinfold_tool_result result;
+    struct pinfold_error err;
+} t;
+
+/* jansson's allocations, in this program so that the failing ones are called. */
+static void *give(size_t size)
+{
+    return malloc(size);
+}
+
+static void take_back(void *block)
+{
+    free(block);
+}
+
+static int run_command(void *state, const struct pinfold_execute_options *options,
+                       struct pinfold_execute_result *ret, struct pinfold_cancel *cancel,
+                       struct pinfold_error *err)
+{
+    static const char long_text[] = "a text of more than forty characters, to be offloaded";
+
+    (void)state;
+    (void)options;
+    (void)cancel;
+    ret->output = malloc(sizeof(long_text));
+    ret->stderr_text = calloc(1, 1);
+    if (!ret->output || !ret->stderr_text) {
+        free(ret->output);
+        free(ret->stderr_text);
+        memset(ret, 0, sizeof(*ret));
+        *err = (struct pinfold_error){ .code = PINFOLD_ENOMEM, .msg = "no memory" };
+        return -PINFOLD_ENOMEM;
+    }
+    memcpy(ret->output, long_text, sizeof(long_text));
+    ret->output_len = sizeof(long_text) - 1;
+    return 0;
+}
+
+/* Two turns: two calls, then what the first of them gave. */
+static int converse(void *state, const struct pinfold_model_request *request,
+                    struct pinfold_model_reply *ret, struct pinfold_cancel *cancel,
+                    struct pinfold_error *err)
+{
+    const struct pinfold_message *last = &request->messages[request->message_count - 1];
+    int r;
+
+    (void)state;
+    (void)cancel;
+    ret->message.role = PINFOLD_ROLE_ASSISTANT;
+    ret->attempts = 1;
+    ret->stop_detail = calloc(1, 1);
+    ret->request_id = calloc(1, 1);
+    if (!ret->stop_detail || !ret->request_id) {
+        *err = (struct pinfold_error){ .code = PINFOLD_ENOMEM, .msg = "no memory" };
+        return -PINFOLD_ENOMEM;
+    }
+    ret->stop = request->message_count == 1 ? PINFOLD_STOP_TOOL_USE : PINFOLD_STOP_END;
+    if (request->message_count > 1)
+        return pinfold_message_add_text(&ret->message, last->blocks[0].text,
+                                        last->blocks[0].text_len, err);
+    r = pinfold_message_add_tool_use(&ret->message, "c1", "execute", "{\"command\":\"x\"}", 15,
+                                     err);
+    return r < 0 ? r
+                 : pinfold_message_add_tool_use(&ret->message, "c2", "say", "{\"n\":\"1\"}", 9,
+                                                err);
+}
+
+static int say(void *ctx, struct pinfold_tool_call *call, struct pinfold_tool_result *ret,
+               struct pinfold_error *err)
+{
+    (void)ctx;
+    (void)call;
+    return add_text(ret, "said", err);
+}
+
+static int make_agent(void)
+{
+    static const struct pinfold_model_ops ops = { .size = sizeof(ops),
+                                                  .provider = "test",
+                                                  .converse = converse };
+    struct pinfold_agent_config config = PINFOLD_AGENT_CONFIG_INIT;
+    struct pinfold_offload_policy policy = PINFOLD_OFFLOAD_POLICY_INIT;
+    struct pinfold_tool_options tool = PINFOLD_TOOL_OPTIONS_INIT;
+    int r = pinfold_storage_memory_new(&t.storage, &t.err);
+
+    tool.name = "say";
+    tool.description = "Says it.";
+    tool.input_schema = "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}";
+    tool.run = say;
+    if (r == 0)
+        r = pinfold_tool_new(&tool, &t.tool, &t.err);
+    if (r == 0)
+        r = pinfold_model_new(&ops, NULL, "test", &t.model, &t.err);
+    if (r == 0)
+        r = pinfold_sandbox_plugin_new(&t.plugin, &t.err);
+    if (r < 0)
+        return r;
+    policy.storage = t.storage;
+    policy.max_result_tokens = 10;
+    policy.preview_tokens = 1;
+    config.agent_id = "worker";
+    config.system_prompt = "Be brief.";
+    config.model = t.model;
+    config.tools = &t.tool;
+    config.tool_count = 1;
+    config.plugins = &t.plugin;
+    config.plugin_count = 1;
+    config.sandbox = t.sandbox;
+    config.sandbox_output_offload = &policy;
+    config.max_parallel_tools = 1; /* the failing allocations are counted without a lock */
+    return pinfold_agent_new(&config, &t.agent, &t.err);
+}
+
+static int live(void)
+{
+    int r = make_agent();
+
+    if (r == 0)
+        r = pinfold_agent_invoke(t.agent, "go", &t.done, NULL, &t.err);
+    if (r == 0)
+        r = pinfold_agent_call_tool(t.agent, "retrieve_offloaded_content",
+                                    "{\"reference\":\"mem_1_c1_0\"}", 26, &t.result, NULL, &t.err);
+    return r;
+}
+
+static void end(void)
+{
+    pinfold_tool_result_done(&t.result);
+    pinfold_invocation_done(&t.done);
+    pinfold_agent_free(t.agent);
+    pinfold_plugin_unref(t.plugin);
+    pinfold_model_unref(t.model);
+    pinfold_tool_unref(t.tool);
+    pinfold_storage_unref(t.storage);
+    t.agent = NULL;
+    t.plugin = NULL;
+    t.model = NULL;
+    t.tool = NULL;
+    t.storage = NULL;
+}
+
+static void an_agent_lives_or_says_that_there_is_no_memory(void **state)
+{
+    static const struct pinfold_backend_ops ops = { .size = sizeof(ops),
+                                                    .type_name = "MemoryBackend",
+                                                    .execute = run_command };
+    struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
+    unsigned n = 1, lived = 0;
+
+    (void)state;
+    json_set_alloc_funcs(give, take_back);
+    assert_int_equal(pinfold_backend_new(&ops, NULL, NULL, &t.backend, NULL), 0);
+    options.workspace_id = "nomem";
+    options.backend = t.backend;
+    options.ttl_seconds = 60;
+    assert_int_equal(pinfold_sandbox_new(&options, &t.sandbox, NULL), 0);
+    assert_int_equal(pinfold_sandbox_start(t.sandbox, NULL, NULL, NULL), 0);
+    for (;; n++) {
+        bool hit;
+        int r;
+
+        t.err = (struct pinfold_error)PINFOLD_ERROR_INIT;
+        failing_alloc_set(n);
+        r = live();
+        hit = failing_alloc_hit();
+        failing_alloc_set(0);
+        if (!hit) {
+            assert_int_equal(r, 0);
+            has_text(t.done.text.data, "[Offloaded: 1 blocks");
+            has_text(t.result.items[0].data.data, "to be offloaded");
+            break;
+        }
+        /* A tool that fails is a result: the model is told, and the agent goes on. */
+        if (r != 0 && r != -PINFOLD_ENOMEM && r != -PINFOLD_EATTACH &&
+            !(r == -PINFOLD_EVALUE && strstr(t.err.msg, "schema"))) /* jansson mistakes it */
+            fail_msg("allocation %u: %d %s", n, r, t.err.msg);
+        if (r < 0 && (!t.err.msg[0] || t.err.code == 0))
+            fail_msg("allocation %u: %d without a word", n, r);
+        lived += r == 0;
+        end();
+        assert_true(n < 5000);
+    }
+    end();
+    assert_true(n > 100);
+    assert_true(lived < n);
+    pinfold_sandbox_free(t.sandbox);
+    pinfold_backend_unref(t.backend);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_agent_lives_or_says_that_there_is_no_memory),
+    };
+
+    return cmocka_run_group_tests_name("agent_nomem", tests, NULL, NULL);
+}

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever ends an await ends the command first; loops and threads do not disturb each other."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from pinfold import IsolatedSandboxBackend, Sandbox
+
+from support import LONG, alive, local, run, started, until
+
+
+async def by_timeout(work: Any, ready: Callable[[], Any]) -> None:
+    """asyncio.wait_for is asyncio.timeout before Python 3.11."""
+    task = asyncio.ensure_future(work)
+    await until(ready)
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(task, 0.01)
+
+
+async def by_cancel(work: Any, ready: Callable[[], Any]) -> None:
+    task = asyncio.ensure_future(work)
+    await until(ready)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def by_two_cancels(work: Any, ready: Callable[[], Any]) -> None:
+    task = asyncio.ensure_future(work)
+    await until(ready)
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(0)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("how", [by_timeout, by_cancel, by_two_cancels])
+def test_kills_before_the_await_returns(root: Path, how: Any) -> None:
+    async def main() -> None:
+        async with local(root) as sandbox:
+            await how(sandbox.execute(LONG), lambda: started(root))
+            assert not any(alive(pid) for pid in started(root))
+            assert (await sandbox.execute("echo still here")).output == "still here\n"
+    run(main())
+
+
+def test_kills_what_ignores_polite_signals(root: Path) -> None:
+    async def main() -> None:
+        async with local(root) as sandbox:
+            await by_cancel(sandbox.execute("trap '' TERM INT HUP; " + LONG + "; wait"),
+                            lambda: started(root))
+            assert not any(alive(pid) for pid in started(root))
+    run(main())
+
+
+def test_kills_in_an_isolated_sandbox(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Sandbox("walls-cancel", IsolatedSandboxBackend(tmp_path / "w"), 60) as sandbox:
+            await by_cancel(sandbox.execute("echo > up; exec sleep 1000"),
+                            (tmp_path / "w/up").exists)
+            listed = await sandbox.execute("cat /proc/[0-9]*/comm")
+            assert "sleep" not in listed.output.split()
+    run(main())
+
+
+def test_cancels_what_waits_for_a_thread(root: Path) -> None:
+    """More calls than there are threads: the rest waits, and can be cancelled too."""
+    async def main() -> None:
+        async with local(root) as sandbox:
+            tasks = [asyncio.ensure_future(sandbox.read_file("nothing")) for _ in range(1500)]
+            await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+            done = await asyncio.gather(*tasks, return_exceptions=True)
+            assert {type(one) for one in done} <= {asyncio.CancelledError, FileNotFoundError}
+    run(main())
+
+
+def test_undoes_a_start_that_is_cancelled(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "seed").mkdir()
+    (tmp_path / "seed/big").write_bytes(b"x" * 1000)
+
+    async def main() -> None:
+        for _ in range(50):  # each time somewhere else in the start
+            sandbox = local(root, seed_from=tmp_path / "seed")
+            task = asyncio.ensure_future(sandbox.start())
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert not sandbox.is_started
+    run(main())
+
+
+def test_starts_for_one_when_another_is_cancelled(root: Path) -> None:
+    async def main() -> None:
+        for _ in range(20):
+            sandbox = local(root)
+            first, second = (asyncio.ensure_future(sandbox.start()) for _ in range(2))
+            await asyncio.sleep(0)
+            first.cancel()
+            await second
+            assert sandbox.is_started
+            await asyncio.wait([first])
+            assert sandbox.is_started
+            await sandbox.stop()
+    run(main())
+
+
+def test_ends_when_the_loop_is_closed_under_it(root: Path) -> None:
+    """Nobody waits any more: the call is cancelled when its coroutine is thrown away."""
+    async def begin() -> None:
+        await sandbox.start()
+        tasks.append(asyncio.ensure_future(sandbox.execute(LONG)))
+        await until(lambda: started(root))
+
+    sandbox = local(root)
+    tasks: list[Any] = []
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    pids = started(root)
+    tasks[0].get_coro().close()
+    tasks[0]._log_destroy_pending = False
+    tasks.clear()
+    loop.close()
+    deadline = time.monotonic() + 60
+    while any(alive(pid) for pid in pids):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    run(sandbox.stop())
+
+
+def test_stays_responsive_while_200_commands_run(root: Path) -> None:
+    """Each of them waits for the loop: if one held it up, none would ever end."""
+    async def main() -> None:
+        async with local(root) as sandbox:
+            os.mkfifo(root / "go")
+            handle = os.open(root / "go", os.O_RDWR)
+            tasks = [asyncio.ensure_future(sandbox.execute(f": > s{i}; read x < go"))
+                     for i in range(200)]
+            await until(lambda: len(list(root.glob("s*"))) == 200)
+            for _ in range(200):
+                await asyncio.sleep(0)
+                os.write(handle, b"\n")
+            assert {result.exit_code for result in await asyncio.gather(*tasks)} == {0}
+            os.close(handle)
+    run(main())
+
+
+def test_serves_several_loops_and_threads(root: Path) -> None:
+    failures: list[BaseException] = []
+    sandbox = local(root)
+
+    def work(number: int) -> None:
+        async def main() -> None:
+            for i in range(5):
+                name = f"f{number}-{i}"
+                await sandbox.add_files({name: name})
+                assert (await sandbox.execute(f"cat {name}")).output == name
+        try:
+            asyncio.run(main())
+        except BaseException as error:  # pylint: disable=broad-except
+            failures.append(error)
+
+    run(sandbox.start())
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    run(sandbox.stop())
+    assert failures == []
+
+
+PRELUDE = """
+import asyncio, os, signal, sys, time
+from pinfold import LocalSandboxBackend, Sandbox
+root = sys.argv[1]
+LONG = "echo $$ > pid; sleep 1000 & echo $! > child; wait"
+"""
+
+
+def script(text: str, root: Path) -> subprocess.Popen:
+    """A Python program of its own."""
+    import pinfold
+    path = str(Path(pinfold.__file__).parents[1])
+    return subprocess.Popen(
+        [sys.executable, "-X", "dev", "-c", PRELUDE + textwrap.dedent(text), str(root)],
+        env={**os.environ, "PYTHONPATH": path}, stdin=subprocess.DEVNULL, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_ends_on_ctrl_c(root: Path) -> None:
+    child = script("""
+        async def main():
+            async with Sandbox("job", LocalSandboxBackend(root), 60) as sandbox:
+                try:
+                    await sandbox.execute(LONG)
+                finally:
+                    pids = [open(f"{root}/{name}").read().strip() for name in ("pid", "child")]
+                    alive = [pid for pid in pids if os.path.exists(f"/proc/{pid}")
+                             and open(f"/proc/{pid}/stat").read().split()[2] != "Z"]
+                    print("alive", alive)
+        try:
+            asyncio.run(main())
+        except KeyboardInterrupt:
+            print("interrupted")
+        """, root)
+
+    async def main() -> None:
+        await until(lambda: started(root))
+        child.send_signal(2)
+    run(main())
+    out, err = child.communicate(timeout=300)
+    assert out == "alive []\ninterrupted\n", err
+    assert child.returncode == 0
+
+
+def test_exits_cleanly_with_a_live_sandbox(root: Path) -> None:
+    child = script("""
+        async def main():
+            global sandbox
+            sandbox = Sandbox("job", LocalSandboxBackend(root), 60)
+            await sandbox.start()
+            global task
+            task = asyncio.ensure_future(sandbox.execute(LONG))
+            while not os.path.exists(f"{root}/child"):
+                await asyncio.sleep(0.01)
+            os.environ.get("never")
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(main())
+        task._log_destroy_pending = False
+        print("end")
+        """, root)
+    out, err = child.communicate(timeout=300)
+    assert (out, child.returncode) == ("end\n", 0), err
+    assert "Fatal" not in err and "Segmentation" not in err
+
+    async def main() -> None:
+        await until(lambda: not any(alive(pid) for pid in started(root)))
+    run(main())
+
+
+def test_exits_cleanly_when_a_loop_stopped_under_a_backend(root: Path) -> None:
+    """The coroutine of a backend in Python will never go on; its close is still called."""
+    child = script("""
+        class Backend:
+            def read_file(self, path): return ""
+            def write_file(self, path, content): pass
+            async def close(self): print("closed")
+            async def execute(self, command, timeout=None, cwd=None, **kwargs):
+                began.set()
+                await asyncio.sleep(1000)
+        async def main():
+            global sandbox, task, began
+            began = asyncio.Event()
+            sandbox = Sandbox("job", Backend(), 60)
+            await sandbox.start()
+            task = asyncio.ensure_future(sandbox.execute("wait"))
+            await began.wait()
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(main())
+        task._log_destroy_pending = False
+        """, root)
+    out, err = child.communicate(timeout=300)
+    assert (out, child.returncode) == ("closed\n", 0), err
+
+
+def test_exits_cleanly_from_an_isolated_sandbox(tmp_path: Path) -> None:
+    """Its temporary workspace is gone too."""
+    place = tmp_path / "tmp"
+    place.mkdir()
+    child = script("""
+        from pinfold import IsolatedSandboxBackend
+        os.environ["TMPDIR"] = root
+        async def main():
+            global sandbox
+            sandbox = Sandbox("job", IsolatedSandboxBackend(), 60)
+            await sandbox.start()
+            print((await sandbox.execute("echo x > y; cat y")).output)
+        asyncio.run(main())
+        """, place)
+    out, err = child.communicate(timeout=300)
+    assert (out, child.returncode) == ("x\n\n", 0), err
+    assert os.listdir(place) == []
+
+
+def test_leaves_the_parent_its_sandbox_after_a_fork(root: Path) -> None:
+    child = script("""
+        import warnings
+        warnings.simplefilter("ignore")
+        async def main():
+            sandbox = Sandbox("job", LocalSandboxBackend(root), 60)
+            await sandbox.start()
+            await sandbox.execute("true")
+            return sandbox
+        sandbox = asyncio.run(main())
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            async def inside():
+                try:
+                    await sandbox.execute("true")
+                    print("it ran")
+                except RuntimeError as error:
+                    print(type(error).__name__)
+                mine = Sandbox("mine", LocalSandboxBackend(root + "2"), 60)
+                async with mine:
+                    print((await mine.execute("echo mine")).output, end="")
+            asyncio.run(inside())
+            del sandbox
+            sys.exit(0)
+        print("child", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        print(asyncio.run(sandbox.execute("echo parent")).output, end="")
+        asyncio.run(sandbox.stop())
+        """, root)
+    out, err = child.communicate(timeout=300)
+    assert out == "SandboxStartError\nmine\nchild 0\nparent\n", err
+
+
+def test_leaks_nothing(root: Path) -> None:
+    """Neither memory nor threads grow with the number of calls."""
+    def resident() -> int:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    async def work(sandbox: Sandbox, count: int) -> None:
+        for i in range(count):
+            await sandbox.add_files({"f": "x" * 100_000})
+            await sandbox.read_file("f")
+            await sandbox.list_dir()
+            with pytest.raises(FileNotFoundError):
+                await sandbox.read_file("none")
+            if i % 50 == 0:
+                await sandbox.execute("head -c 90000 f", on_output=lambda *_: None)
+                await by_cancel(sandbox.execute("sleep 100"), lambda: True)
+
+    async def main() -> None:
+        async with local(root) as sandbox:
+            await work(sandbox, 100)
+            before = resident()
+            await work(sandbox, 400)
+            # One leaked text of each turn would be 40 MB.
+            assert resident() - before < 16 << 20
+    run(main())

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples run, the documented code too, and all of it is typed."""
+
+import asyncio
+import http.client
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pinfold import IsolatedSandboxBackend, Sandbox
+
+from owners import BUILD, Owner
+from support import SPEC, run
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples/python"
+ENV = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
+
+
+def python(*words: Any, **options: Any) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, *map(str, words)], env=ENV, text=True, timeout=600,
+                          stdin=subprocess.DEVNULL, capture_output=True, check=False, **options)
+
+
+def test_analysis_brings_its_report_home(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("group,value\na,1\na,3\nb,5\n")
+    done = python(EXAMPLES / "analyse.py", tmp_path / "data.csv", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (0, "3 rows in 2 groups\n"), done.stderr
+    assert os.listdir(tmp_path / "out") == ["report.json"]
+    assert '"mean": 2.0' in (tmp_path / "out/report.json").read_text()
+
+
+def test_own_backend_holds_files() -> None:
+    done = python(EXAMPLES / "own_backend.py")
+    assert (done.returncode, done.stdout) == (0, "notes/a.md # A\nnotes/c.md # B\n"), done.stderr
+
+
+def test_service_gives_each_request_a_sandbox(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, EXAMPLES / "service.py"], env=ENV, text=True,
+                          stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as service:
+        try:
+            assert service.stdout
+            port = int(re.findall(r":(\d+)/", service.stdout.readline())[0])
+            for word in "one", "two":
+                client = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+                client.request("POST", "/", f"ls; echo {word} > f; cat f; exit 3")
+                answer = client.getresponse()
+                assert (answer.status, answer.getheader("X-Exit-Code")) == (200, "3")
+                assert answer.read() == f"{word}\n".encode()
+                client.close()
+        finally:
+            service.send_signal(2)
+    assert service.returncode == 0
+
+
+def test_package_and_examples_are_typed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["/usr/bin/mypy", "--strict", "--cache-dir", tmp_path / "cache", "--python-version", "3.10",
+         *(ROOT / "python" / name for name in ("pinfold", "elsai", "elsai_tools")),
+         *EXAMPLES.glob("*.py")],
+        env={**os.environ, "MYPYPATH": str(ROOT / "python")}, cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_ordinary_users_have_isolated_sandboxes(owner: Owner) -> None:
+    shutil.copytree(BUILD / "python", owner.bin / "python",
+                    ignore=shutil.ignore_patterns("*.p", "__pycache__"))
+    text = """if True:
+        import asyncio, pinfold
+        async def main():
+            backend = pinfold.IsolatedSandboxBackend()
+            async with pinfold.Sandbox("job", backend, 60) as sandbox:
+                await sandbox.add_files({"a": "text"})
+                print((await sandbox.execute("id -un; cat a")).output)
+        asyncio.run(main())"""
+    done = owner.run("/usr/bin/python3", "-c", text, timeout=300,
+                     env={"PYTHONPATH": str(owner.bin / "python"), "PYTHONDONTWRITEBYTECODE": "1"})
+    assert done.stdout == "agent\ntext\n", done.stderr
+
+
+def block(title: str) -> str:
+    """The first Python block after a title of the second file of the specification."""
+    text = (SPEC / "sandbox-backends.txt").read_text(encoding="utf-8")
+    after = text[text.index(f"\n{title}\n"):]
+    found = re.search(r"^(?:from|import) .*?^    \.\.\.$", after, re.DOTALL | re.MULTILINE)
+    assert found
+    return found[0]
+
+
+@pytest.mark.skipif(not SPEC.is_dir(), reason="the specification is not here")
+def test_documented_local_code_runs_as_it_stands() -> None:
+    """It names directories in /tmp and here, so it runs inside a sandbox, which has its own."""
+    text = block("Local development")
+    assert "LocalSandboxBackend(Path(" in text
+    runner = """if True:
+        import ast, asyncio, inspect
+        code = compile(open("block.py").read(), "block.py", "exec",
+                       flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        names = {}
+        asyncio.run(eval(code, names))
+        print(names["sandbox"].is_started, names["sandbox"].ref().workspace_id)"""
+
+    async def main() -> None:
+        backend = IsolatedSandboxBackend(ro=[BUILD], env={"PYTHONPATH": str(BUILD / "python"),
+                                                          "PYTHONDONTWRITEBYTECODE": "1"})
+        async with Sandbox("documented", backend, 60) as sandbox:
+            await sandbox.add_files({"block.py": text, "run.py": runner, "my-repo/a.py": "x"})
+            result = await sandbox.execute("python3 run.py && ls /tmp/elsai-sandbox")
+            assert result.stdout == "False graph-local-dev\na.py\n", result
+    run(main())
+
+
+def test_agentcore_sessions_work_against_the_fake(tmp_path: Path) -> None:
+    text = """if True:
+        import asyncio, os
+        from elsai.execution import Sandbox
+        from elsai_tools.sandbox import AgentCoreSandboxTemplate
+        async def main():
+            template = AgentCoreSandboxTemplate(
+                region="us-west-2", session_timeout_seconds=900, access_key="AKIAFAKEFAKEFAKEFAKE",
+                secret_key="fakeSecretKey/Example+0123456789ABCDEFGH",
+                endpoint=os.environ["PINFOLD_AGENTCORE_ENDPOINT"])
+            async with Sandbox("graph-1", template, ttl_seconds=7200) as sandbox:
+                await sandbox.add_files({"a.bin": bytes(range(256))})
+                result = await sandbox.execute("wc -c < a.bin; exit 3")
+                print(result.exit_code, result.output.split(), sandbox.ref().backend_type)
+                assert await sandbox.read_bytes("a.bin") == bytes(range(256))
+        asyncio.run(main())"""
+    done = python(ROOT / "tests/agentcore/with_fake.py", sys.executable, "-c", text)
+    assert done.stdout.startswith("3 ['256']"), done.stderr
