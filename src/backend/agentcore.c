@@ -325,10 +325,21 @@ static int stop_session(struct pf_ac_box *box, struct pinfold_error *err)
     const struct pf_agentcore_call call = { .deadline = pf_clock_deadline(STOP_NS),
                                             .session_gone = &gone };
     json_auto_t *reply = NULL;
+    struct pinfold_error why = PINFOLD_ERROR_INIT;
     int r = 0;
 
     if (box->session && !box->lost)
-        r = pf_agentcore_stop(box->client, box->session, NULL, &call, &reply, err);
+        r = pf_agentcore_stop(box->client, box->session, NULL, &call, &reply, &why);
+    if (r < 0 && !gone) {
+        pf_fail(err, (enum pinfold_code)why.code,
+                "AgentCore: session %s may run on, and cost, until its time is up: %s",
+                box->session, why.msg);
+        if (err) {
+            err->sys_errno = why.sys_errno;
+            err->http_status = why.http_status;
+            err->retryable = why.retryable;
+        }
+    }
     free(TAKE(box->session));
     free(TAKE(box->home));
     free(TAKE(box->root));

@@ -63,6 +63,10 @@ static int check_endpoint(struct pf_agentcore *client, struct pinfold_error *err
         return pf_fail(err, PINFOLD_EVALUE, "AgentCore: no http(s) endpoint: \"%s\"",
                        PF_QUOTE(client->endpoint));
     client->host = scheme_end + 3;
+    if (strchr(client->host, '@')) /* and maybe a password, which errors do not repeat */
+        return pf_fail(
+                err, PINFOLD_EVALUE,
+                "AgentCore: the endpoint has a user name in it: give a host and a port alone");
     if (len > 0 && client->endpoint[len - 1] == '/')
         client->endpoint[len - 1] = '\0';
     if (client->host[0] == '\0' || strpbrk(client->host, "/?#@ \t\r\n\\"))

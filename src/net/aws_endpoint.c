@@ -168,7 +168,8 @@ int pf_aws_endpoint(const struct pf_aws_ask *ask, const char *service, const cha
         return r;
     if (pf_aws_url_parse(ret->data, &parts) < 0 || strchr(parts.path, '?'))
         return pf_fail(err, PINFOLD_EVALUE, "the endpoint of %s: %s is no http or https address",
-                       service, PF_QUOTE(ret->data));
+                       service,
+                       strchr(ret->data, '@') ? "one with a user name" : PF_QUOTE(ret->data));
     return 0;
 }
 

@@ -287,6 +287,14 @@ def test_a_session_that_ends_too_early_is_told(run: Runner) -> None:
     assert "has ended" in done.stderr
 
 
+def test_a_session_that_cannot_be_stopped_is_named(run: Runner) -> None:
+    run.fake.control("faults", {"kind": "http", "error": "AccessDeniedException",
+                                "operation": "StopCodeInterpreterSession", "count": 99})
+    done = run("echo ran")
+    assert (done.returncode, done.stdout) == (125, "ran\n")
+    assert "may run on, and cost" in done.stderr
+
+
 @pytest.mark.parametrize("words, reason", [
     (["--tty", "true"], "no terminals"),
     (["--workspace", "/tmp", "true"], "--workspace"),
@@ -297,6 +305,7 @@ def test_a_session_that_ends_too_early_is_told(run: Runner) -> None:
     (["--region", "", "true"], "empty"),
     (["--region", "not/a region", "true"], "region"),
     (["--endpoint", "gopher://x", "true"], "endpoint"),
+    (["--endpoint", "http://me:hunter2@127.0.0.1:1", "true"], "user name"),
     ([], "no command"),
 ])
 def test_what_makes_no_sense_is_refused_before_anything_starts(run: Runner, words: list[str],
@@ -304,6 +313,7 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(run: Runner, word
     done = run(*words)
     assert (done.returncode, done.stdout) == (125, "")
     assert reason in done.stderr
+    assert "hunter2" not in done.stderr
     assert run.fake.control("requests", method="GET") == []
 
 
