@@ -182,11 +182,16 @@ def test_a_signal_deletes_the_sandbox(run: Runner, number: int) -> None:
     assert list(run.tmp.iterdir()) == []
 
 
-def test_a_signal_while_the_sandbox_starts_leaves_none(run: Runner) -> None:
-    run.fake.control("config", {"create_polls": None})
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_signal_while_the_sandbox_starts_leaves_none(run: Runner, answered: bool) -> None:
+    """Before it runs, and before its id is known."""
+    if answered:
+        run.fake.control("config", {"create_polls": None})
+    else:
+        run.fake.fault("slow", "sandbox.create", delay=100)
     child = run.start("true")
     try:
-        wait_until(run.left)
+        wait_until(lambda: run.made() and run.left())
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=120)
     finally:
@@ -198,7 +203,9 @@ def test_a_signal_while_the_sandbox_starts_leaves_none(run: Runner) -> None:
 
 def test_a_seed_that_fails_deletes_the_sandbox_and_runs_nothing(run: Runner,
                                                                 project: Path) -> None:
-    run.fake.fault("http", "files.bulk-upload", status=403, message="no such luck", count=None)
+    # After it: a reply that comes before all was sent may end the connection in the middle.
+    run.fake.fault("http", "files.bulk-upload", status=403, message="no such luck", count=None,
+                   when="after")
     done = run("--seed", project, "echo ran")
     assert (done.returncode, done.stdout) == (125, "")
     assert "no such luck" in done.stderr
