@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all tests in Python share."""
 
+import signal
 import tempfile
 from pathlib import Path
 from typing import Iterator
@@ -8,6 +9,10 @@ from typing import Iterator
 import pytest
 
 from owners import IS_ROOT, OWNERS, Owner
+
+# A shell that starts something in the background has it ignore these, and programs inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture

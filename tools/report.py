@@ -129,6 +129,12 @@ def print_attacks(cases: list[Case]) -> None:
     print(f"  {len(found)} attacks are contained")
 
 
+NEVER_RUN = """
+never run against the real service, only beside a fake one, recordings and published clients:
+  AgentCore (tests/agentcore), Daytona (tests/daytona), the models of Bedrock, Anthropic and
+  OpenAI (tests/models); the fakes have not been compared with the services either"""
+
+
 def show(cases: list[Case], allowed_skips: Optional[tuple[str, ...]]) -> int:
     """Print failures, skips, rows and the last line. With a list of allowed skips, any other
     skip is a failure."""
@@ -147,6 +153,7 @@ def show(cases: list[Case], allowed_skips: Optional[tuple[str, ...]]) -> int:
             print(f"skipped {case.suite}: {case.name}: {case.detail or 'no reason given'}")
     print_rows(cases)
     print_attacks(cases)
+    print(NEVER_RUN)
     count = {name: sum(case.outcome == name for case in cases)
              for name in ("passed", "failed", "skipped")}
     print(f"\n{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")

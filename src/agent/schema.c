@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/schema.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/utf8.h"
 
 /* How deep schemas nest, references included: one that refers to itself must end somewhere. */
@@ -112,11 +112,7 @@ static bool fits(struct checker *c, const json_t *schema, const json_t *value)
 
 static bool is_whole(const json_t *value)
 {
-    double number = json_real_value(value);
-
-    /* Between these every double without a fraction is an int64_t. */
-    return json_is_integer(value) ||
-           (json_is_real(value) && !(floor(number) < number) && fabs(number) < 0x1p63);
+    return json_is_integer(value) || (json_is_real(value) && pf_is_whole(json_real_value(value)));
 }
 
 static bool has_type(const json_t *value, const char *type)

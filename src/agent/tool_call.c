@@ -2,13 +2,13 @@
 /* What a tool sees of its call, and what it gives back. */
 #include "agent/tool.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/utf8.h"
 
 struct pinfold_agent *pinfold_tool_call_agent(const struct pinfold_tool_call *call)
@@ -51,9 +51,7 @@ int64_t pinfold_tool_call_integer(const struct pinfold_tool_call *call, const ch
 
     if (json_is_integer(value))
         return json_integer_value(value);
-    return json_is_real(value) && !(floor(number) < number) && fabs(number) < 0x1p63
-                   ? (int64_t)number
-                   : missing;
+    return json_is_real(value) && pf_is_whole(number) ? (int64_t)number : missing;
 }
 
 double pinfold_tool_call_number(const struct pinfold_tool_call *call, const char *name,

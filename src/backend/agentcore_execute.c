@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "proc/capture.h"
 #include "proc/command.h"
@@ -187,13 +188,17 @@ enum { NOTES_MAX = 300 };
 static void note(const struct pf_run_request *request, const struct pf_ac_output *output,
                  char notes[static NOTES_MAX])
 {
+    static const char merged[] =
+            "stdout and stderr came as one stream, with the line ends of a terminal: there was no "
+            "room for files in /tmp, or no base64";
     size_t len = 0;
 
     notes[0] = '\0';
-    if (output->merged)
-        len = (size_t)snprintf(notes, NOTES_MAX,
-                               "[stdout and stderr came as one stream, with the line ends of a "
-                               "terminal: there was no room for files in /tmp, or no base64]\n");
+    if (output->merged) {
+        len = (size_t)snprintf(notes, NOTES_MAX, "[%s]\n", merged);
+        /* Who takes the streams as they come does not look at notes. */
+        pf_log(PINFOLD_LOG_WARNING, "AgentCore: %s", merged);
+    }
     if (output->timed_out)
         snprintf(notes + len, NOTES_MAX - len, "[timed out after %g s]\n",
                  (double)request->timeout_ns / (double)PF_NS_PER_SEC);

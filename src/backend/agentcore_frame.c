@@ -63,10 +63,16 @@ int pf_ac_task_wrapper(struct pf_buf *to, const struct pf_ac_wrapper *w)
             w->mark, w->run, unchecked, unchecked, w->forget);
 }
 
+/* A command may put a pipe or a link to /dev/zero where its streams are; reading that would not end
+ * when its time is up. */
+#define REGULAR                                                                             \
+    "for n in o e s; do [ -f \"$T/$n\" ] && [ ! -L \"$T/$n\" ] || rm -rf \"$T/$n\"; done; " \
+    "true >>\"$T/o\" >>\"$T/e\"; "
+
 int pf_ac_task_printer(struct pf_buf *to, const struct pf_ac_wrapper *w)
 {
     return pf_buf_printf(to,
-                         "m=%s; T=/tmp/pinfold-$m; k=; r=; [ -d \"$T\" ] || exit 3; "
+                         "m=%s; T=/tmp/pinfold-$m; k=; r=; [ -d \"$T\" ] || exit 3; " REGULAR
                          "IFS=: read -r k r 2>/dev/null <\"$T/s\" || { k=p; r=0; }; " PRINT
                          "exit 0",
                          w->mark, w->limit, truth(w->keep), w->limit, w->limit);

@@ -21,7 +21,8 @@
 #define FIRST_PAUSE_NS (50 * PF_NS_PER_MS)
 #define LAST_PAUSE_NS (5 * PF_NS_PER_SEC)
 #define ASK_NS (60 * PF_NS_PER_SEC)
-#define STOP_NS (5 * PF_NS_PER_SEC) /* for a caller who has cancelled, and waits for this */
+#define STOP_NS (5 * PF_NS_PER_SEC)    /* for a caller who has cancelled, and waits for this */
+#define PRINT_NS (120 * PF_NS_PER_SEC) /* two megabytes at most */
 enum { FAILURES_MAX = 24, NO_FILES = 3, KILLED = 137, TIMED_OUT = 124 };
 
 struct task {
@@ -256,8 +257,8 @@ static int finish(struct task *task, int r, struct pf_ac_output *ret, struct pin
         discard(task);
         return r;
     }
-    r = collect(task, ended, cancelled ? STOP_NS : PF_AGENTCORE_CALL_NS, ret,
-                cancelled ? NULL : cancel, cancelled ? NULL : err);
+    r = collect(task, ended, cancelled ? STOP_NS : PRINT_NS, ret, cancelled ? NULL : cancel,
+                cancelled ? NULL : err);
     if (r < 0) {
         if (cancelled || r == -PINFOLD_ECANCELLED)
             discard(task);

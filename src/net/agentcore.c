@@ -339,6 +339,27 @@ static int wait_for(const struct operation *op, int64_t delay, struct pinfold_er
 
 /* ---- an operation ---- */
 
+/* Some who answer repeat what they were sent, and errors end in logs. */
+static void hide(char *text, const char *secret)
+{
+    static const char instead[] = "[secret]";
+    size_t len = secret ? strlen(secret) : 0, kept = sizeof(instead) - 1;
+
+    while (len >= kept && (text = strstr(text, secret))) {
+        memcpy(text, instead, kept);
+        memmove(text + kept, text + len, strlen(text + len) + 1);
+        text += kept;
+    }
+}
+
+static void hide_secrets(const struct operation *op, struct pf_agentcore_trouble *trouble)
+{
+    if (trouble->message.data) {
+        hide(trouble->message.data, op->credentials.session_token);
+        hide(trouble->message.data, op->credentials.secret_key);
+    }
+}
+
 static int fail_with(const struct operation *op, const struct pf_agentcore_trouble *trouble,
                      enum remedy remedy, struct pinfold_error *err)
 {
@@ -397,6 +418,7 @@ static int judge(struct operation *op, enum remedy *ret_remedy, struct pinfold_e
         pf_agentcore_trouble_read(&op->response, trouble);
     }
     *ret_remedy = remedy_for(op, trouble);
+    hide_secrets(op, trouble);
     r = fail_with(op, trouble, *ret_remedy, err);
     pf_buf_done(&own.message);
     return *ret_remedy == GIVE_UP ? r : 1;

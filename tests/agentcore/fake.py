@@ -62,7 +62,7 @@ refused; a session that never was is a ResourceNotFoundException (404), one that
 ValidationException (400) "is not active"; stopping twice is that too, unless the token is the same;
 a tool that fails says so with HTTP 200 and isError; getTask tells what was printed so far, merged
 like the output of executeCommand; the calls of a client that hung up run on until the session ends.
-/tmp is the machine's own.
+/tmp is the machine's own; what pinfold's wrappers left there goes when the session ends.
 """
 
 import argparse

@@ -4,6 +4,7 @@ session that was left behind."""
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -36,7 +37,9 @@ class Runner:
         }
 
     def start(self, *words: Any) -> subprocess.Popen:
-        return subprocess.Popen([PINFOLD, "run", "--backend", "agentcore", *map(str, words)],
+        # Tests in the background of a shell are started with SIGINT ignored, which is kept.
+        return subprocess.Popen(["env", "--default-signal", PINFOLD, "run", "--backend",
+                                 "agentcore", *map(str, words)],
                                 env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
 
@@ -156,6 +159,19 @@ def test_the_audit_names_the_backend_and_each_step(run: Runner, tmp_path: Path) 
     assert events[1]["exit_code"] == 2
     text = log.read_text()
     assert KEY not in text and SECRET not in text
+
+
+@pytest.mark.parametrize("options", [[], ["--timeout", "60"]])
+def test_streams_that_come_as_one_are_said_to(run: Runner, tmp_path: Path,
+                                              options: list[str]) -> None:
+    tools = tmp_path / "tools"  # all but base64
+    tools.mkdir()
+    for name in "cat", "env", "head", "mkdir", "mv", "rm", "wc":
+        (tools / name).symlink_to(shutil.which(name))
+    run.fake.control("config", {"path": str(tools)})
+    done = run(*options, "echo out; echo err >&2; exit 4")
+    assert (done.returncode, done.stdout) == (4, "out\nerr\n"), done.stderr
+    assert "warning: AgentCore: stdout and stderr came as one stream" in done.stderr
 
 
 def test_output_is_cut_where_the_option_says(run: Runner) -> None:

@@ -3,13 +3,16 @@
 
 import base64
 import json
+import os
+import secrets
 import signal
 import socket
 from pathlib import Path
 
 import pytest
 
-from client import NEEDS_WIRE, SESSION_HEADER, WIRE, Fake, decode, is_alive, wait_until
+from client import (NEEDS_WIRE, SESSION_HEADER, WIRE, Fake, decode, end_fake, is_alive, start_fake,
+                    wait_until)
 
 
 def test_a_command_runs_on_a_terminal_and_its_streams_are_merged(fake: Fake) -> None:
@@ -40,6 +43,24 @@ def test_a_command_starts_with_the_signals_of_a_new_program(fake: Fake) -> None:
     assert ended["structuredContent"]["exitCode"] == 128 + signal.SIGTERM
 
 
+def test_what_its_starter_ignores_a_command_does_not(tmp_path: Path) -> None:
+    # As a shell without job control has it for what it starts in the background.
+    numbers = [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP]
+    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
+    try:
+        fake = start_fake(tmp_path)
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+    try:
+        told = fake.invoke(fake.start(), "executeCommand",
+                           command="exec grep -E '^SigIgn' /proc/self/status").result
+        ignored = int(told["structuredContent"]["stdout"].split()[1], 16) & ~(3 << 31)
+        assert ignored == 0
+    finally:
+        assert end_fake(fake) == 0
+
+
 def test_nothing_of_a_command_outlives_it(fake: Fake) -> None:
     session = fake.start()
     told = fake.invoke(session, "executeCommand", command=(
@@ -47,6 +68,17 @@ def test_nothing_of_a_command_outlives_it(fake: Fake) -> None:
         "echo $! > plain; while [ ! -s daemon ]; do sleep 0.01; done; cat daemon plain")).result
     pids = told["structuredContent"]["stdout"].split()
     assert len(pids) == 2 and not any(map(is_alive, pids))
+
+
+@pytest.mark.parametrize("what", ["mkdir $T $T/o && chmod 0 $T", "ln -s . $T", "mkfifo $T", ":"])
+def test_what_a_wrapper_leaves_in_tmp_ends_with_its_session(fake: Fake, what: str) -> None:
+    session, mark = fake.start(), secrets.token_hex(8)
+    before = Path("/tmp").stat().st_mode
+    told = fake.invoke(session, "executeCommand", command=f"m={mark}; T=/tmp/pinfold-$m; {what}")
+    assert told.result["structuredContent"]["exitCode"] == 0
+    assert fake.stop(session).status == 200
+    assert not os.path.lexists(f"/tmp/pinfold-{mark}")
+    assert Path("/tmp").stat().st_mode == before
 
 
 def test_a_command_that_is_too_long_in_time_is_killed(fake: Fake) -> None:

@@ -234,6 +234,19 @@ static void a_status_that_the_command_writes_itself_does_not_count(void **state)
          "", "", 4);
 }
 
+static void a_command_cannot_hold_up_its_own_end(void **state)
+{
+    (void)state;
+    /* What the streams go to is replaced by what is read without an end. */
+    OK(run_within(NOTED "t=$(tail -n 1 ../noted); echo oh; rm $t/o; ln -s /dev/zero $t/o; "
+                        "mkfifo $t/s; mv $t/e $t/x; mkfifo $t/e; sleep 1000",
+                  3));
+    assert_true(f.run.timed_out);
+    assert_int_equal(f.run.exit_code, 124);
+    assert_int_equal(f.run.stdout_bytes, 0);
+    nothing_of_it_is_left();
+}
+
 #define TASK(test) cmocka_unit_test_setup_teardown(test, set_up_tasks, tear_down)
 
 int main(void)
@@ -251,6 +264,7 @@ int main(void)
         TASK(a_start_that_may_have_happened_is_not_repeated),
         TASK(a_service_that_says_nothing_of_a_task_is_an_error),
         TASK(a_status_that_the_command_writes_itself_does_not_count),
+        TASK(a_command_cannot_hold_up_its_own_end),
     };
 
     return cmocka_run_group_tests_name("agentcore_task", tests, start_fake, end_fake);

@@ -207,6 +207,18 @@ static void waiting_to_try_again_ends_at_once_when_cancelled(void **state)
     f->call.cancel = NULL;
 }
 
+static void an_answer_that_repeats_a_secret_does_not_bring_it_into_an_error(void **state)
+{
+    (void)state;
+    f->server.replies[0] =
+            TEXT_REPLY("400 No", "Content-Length: 69\r\nx-amzn-requestid: R\r\n",
+                       "x-amz-security-token: fakeToken==, fakeToken==\nand fakeSecretKey.\nEnd");
+    assert_int_equal(start(), -PINFOLD_EBACKEND);
+    assert_null(strstr(f->err.msg, "fakeToken"));
+    assert_null(strstr(f->err.msg, "fakeSecret"));
+    assert_non_null(strstr(f->err.msg, "token: [secret], [secret]\\x0aand [secret].\\x0aEnd"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +230,7 @@ int main(void)
         WITH_SERVER(a_clock_that_is_wrong_is_put_right_once),
         WITH_SERVER(each_error_is_tried_again_or_not),
         WITH_SERVER(waiting_to_try_again_ends_at_once_when_cancelled),
+        WITH_SERVER(an_answer_that_repeats_a_secret_does_not_bring_it_into_an_error),
     };
 
     return cmocka_run_group_tests_name("agentcore_retry", tests, NULL, NULL);

@@ -108,9 +108,9 @@ def start(words: list[str]) -> tuple[int, int | None]:
     if pid:
         return pid, master
     try:
-        # Python ignores these, and what is ignored stays so.
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        # What is ignored stays so: Python ignores some, and who runs tests in the background others.
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
         if words[0] == "shell":
             os.environ["PATH"] = words[1]
         if master is None:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import secrets
 import select
 import shutil
@@ -22,6 +23,8 @@ HERE = Path(__file__).parent
 # What the live service has in its working directory.
 FOLDERS = ("log", "run", "node_modules", "nodejs-js-execution", "nodejs-ts-execution", ".ipython")
 FILES = ("package.json", "package-lock.json")
+# What pinfold's commands have in /tmp, which goes with the virtual machine there.
+OF_PINFOLD = re.compile(r"^m=([0-9a-f]{16}); T=/tmp/pinfold-\$m;")
 ULID = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
@@ -149,6 +152,7 @@ class Session:
         self.kernel: Kernel | None = None
         self.tasks: dict[str, Task] = {}
         self.runs: set[Run] = set()
+        self.temporary: set[str] = set()
         self.in_flight = 0
         self.place = root / self.id
         self.place.mkdir()
@@ -162,6 +166,8 @@ class Session:
         with self.lock:
             if not self.active:
                 return None
+            if found := OF_PINFOLD.match(command or ""):
+                self.temporary.add(f"/tmp/pinfold-{found[1]}")
             run = Run(self.place, words, command)
             self.runs.add(run)
             return run
@@ -217,9 +223,20 @@ class Session:
             self.idle.wait_for(lambda: self.in_flight == 0)
         self.drop_kernel()
         try:
+            for path in self.temporary:
+                remove_temporary(path)
             shutil.rmtree(self.place, onerror=open_up)
         finally:
             self.ended.set()
+
+
+def remove_temporary(path: str) -> None:
+    """Not by open_up(), which would change the mode of /tmp."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        os.chmod(path, 0o700)
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        Path(path).unlink(missing_ok=True)
 
 
 def open_up(remove, path: str, _) -> None:
