@@ -19,7 +19,8 @@ _pinfold_inner() {
         --backend | --seed | --seed-mode | --exclude | --include | --timeout | --max-output | --env | \
             --workspace | --audit | --net | --ro | --rw | --rootfs | --memory | --processes | \
             --cpu-seconds | --cpus | --open-files | --file-size | --workspace-size | --tmp-size | \
-            --region | --profile | --interpreter | --endpoint | --session-timeout)
+            --region | --profile | --interpreter | --endpoint | --session-timeout | --target | \
+            --snapshot | --image)
             # The value follows, after a "=" that bash splits off.
             [[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
             ((i++))
@@ -62,13 +63,13 @@ _pinfold() {
     --sync) [[ ${COMP_WORDS[COMP_CWORD - 1]} == = || ${COMP_WORDS[COMP_CWORD]} == = ]] &&
         mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --audit) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
-    --backend) mapfile -t COMPREPLY < <(compgen -W "isolated local agentcore" -- "$current") ;;
+    --backend) mapfile -t COMPREPLY < <(compgen -W "isolated local agentcore daytona" -- "$current") ;;
     --seed-mode) mapfile -t COMPREPLY < <(compgen -W "copy overlay" -- "$current") ;;
     --net) mapfile -t COMPREPLY < <(compgen -W "none host allow=" -- "$current") ;;
     --env) mapfile -t COMPREPLY < <(compgen -v -S = -- "$current") ;;
     --exclude | --include | --timeout | --max-output | --memory | --processes | --cpu-seconds | \
         --cpus | --open-files | --file-size | --workspace-size | --tmp-size | --region | --profile | \
-        --interpreter | --endpoint | --session-timeout) ;;
+        --interpreter | --endpoint | --session-timeout | --target | --snapshot | --image) ;;
     --) mapfile -t COMPREPLY < <(compgen -c -- "$current") ;;
     *)
         if [[ $current == -* ]]; then

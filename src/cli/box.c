@@ -40,8 +40,8 @@ static int make_backend(struct pf_box *box, const struct pf_options *options, co
 {
     struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
 
-    if (options->agentcore)
-        return pf_new_agentcore(options, &box->backend, err);
+    if (pf_options_remote(options))
+        return pf_new_remote(options, &box->backend, err);
     if (options->isolated)
         return make_isolated(box, options, workspace, err);
     local.workspace_root = workspace;
@@ -76,7 +76,7 @@ static int check_audit(const struct pf_options *options, const char *workspace,
             place = options->rw[i];
     if (!place && home && lies_below(options->audit, home))
         place = home;
-    if (!place || (!options->isolated && !options->agentcore))
+    if (!place || (!options->isolated && !pf_options_remote(options)))
         return 0;
     err->code = PINFOLD_EVALUE;
     snprintf(err->msg, sizeof(err->msg),

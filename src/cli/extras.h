@@ -30,11 +30,10 @@ struct pf_extras {
 /* NULL in the program that has none of it. */
 extern const struct pf_extras *const pf_extras;
 
-/* The template of sandboxes in AgentCore sessions that the options describe; NULL in the programs
- * that cannot make one. Returns 0 or a negative pinfold_code. */
-extern int (*const pf_new_agentcore)(const struct pf_options *options,
-                                     struct pinfold_backend **ret_backend,
-                                     struct pinfold_error *err);
+/* The template of sandboxes at the service that the options name; NULL in the programs that cannot
+ * make one. Returns 0 or a negative pinfold_code. */
+extern int (*const pf_new_remote)(const struct pf_options *options,
+                                  struct pinfold_backend **ret_backend, struct pinfold_error *err);
 
 /* Execute another program with main's argv, if this is an earlier one. Returns false when it is
  * not; else, having failed and said why, true with the exit status. */

@@ -13,6 +13,5 @@ const struct pf_command *const pf_commands[] = { &pf_command_run, &pf_command_sh
 
 const struct pf_extras *const pf_extras = NULL;
 
-int (*const pf_new_agentcore)(const struct pf_options *options,
-                              struct pinfold_backend **ret_backend,
-                              struct pinfold_error *err) = NULL;
+int (*const pf_new_remote)(const struct pf_options *options, struct pinfold_backend **ret_backend,
+                           struct pinfold_error *err) = NULL;

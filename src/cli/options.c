@@ -38,13 +38,19 @@ static const char *set_directory(const char **slot, const char *value)
     return NULL;
 }
 
+bool pf_options_remote(const struct pf_options *options)
+{
+    return options->agentcore || options->daytona;
+}
+
 static const char *apply_backend(struct pf_options *options, const char *value)
 {
     options->isolated = strcmp(value, "isolated") == 0;
     options->agentcore = strcmp(value, "agentcore") == 0;
-    return options->isolated || options->agentcore || strcmp(value, "local") == 0
+    options->daytona = strcmp(value, "daytona") == 0;
+    return options->isolated || pf_options_remote(options) || strcmp(value, "local") == 0
                    ? NULL
-                   : "no such backend; there are: local, isolated, agentcore";
+                   : "no such backend; there are: local, isolated, agentcore, daytona";
 }
 
 static const char *set_text(const char **slot, const char *value)
@@ -81,6 +87,21 @@ static const char *apply_session_timeout(struct pf_options *options, const char 
 
     return wrong || options->session_timeout > 28800 ? "not a number of seconds from 1 to 28800"
                                                      : NULL;
+}
+
+static const char *apply_target(struct pf_options *options, const char *value)
+{
+    return set_text(&options->target, value);
+}
+
+static const char *apply_snapshot(struct pf_options *options, const char *value)
+{
+    return set_text(&options->snapshot, value);
+}
+
+static const char *apply_image(struct pf_options *options, const char *value)
+{
+    return set_text(&options->image, value);
 }
 
 static const char *apply_seed(struct pf_options *options, const char *value)
@@ -259,7 +280,8 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
 }
 
 static const struct flag flags[] = {
-    { "backend", "NAME", "isolated (default); local: the host itself; agentcore: see below",
+    { "backend", "NAME",
+      "isolated (default); local: the host itself; agentcore, daytona: see below",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_backend },
     { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT],...; repeatable",
       PF_FOR_ISOLATED, 0, apply_net },
@@ -298,6 +320,12 @@ static const struct flag flags[] = {
     { "session-timeout", "SECONDS",
       "agentcore: lifetime of the session, at most 28800 (default 900)", PF_FOR_AGENTCORE, 0,
       apply_session_timeout },
+    { "target", "NAME", "daytona: region (default DAYTONA_TARGET, or the service's)",
+      PF_FOR_DAYTONA, 0, apply_target },
+    { "snapshot", "NAME", "daytona: what the sandbox is made of (default: the service's)",
+      PF_FOR_DAYTONA, 0, apply_snapshot },
+    { "image", "NAME", "daytona: instead, an image of a registry, such as debian:12",
+      PF_FOR_DAYTONA, 0, apply_image },
     { "seed", "DIR", "copy DIR into the workspace first", PF_FOR_RUN | PF_FOR_PLAN, 0, apply_seed },
     { "seed-mode", "MODE", "copy (default); overlay, isolated: show the seed below the changes",
       PF_FOR_RUN, 0, apply_seed_mode },
@@ -438,6 +466,8 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
         options->isolated_alone = flag->name;
     if (flag->commands & PF_AGENTCORE_ALONE && !options->agentcore_alone)
         options->agentcore_alone = flag->name;
+    if (flag->commands & PF_DAYTONA_ALONE && !options->daytona_alone)
+        options->daytona_alone = flag->name;
     wrong = flag->apply(options, optarg);
     if (wrong) {
         *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name, optarg, wrong);

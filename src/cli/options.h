@@ -20,6 +20,8 @@ enum {
     PF_FOR_COMMAND = 16,     /* run, and not shell */
     PF_AGENTCORE_ALONE = 32, /* as for the isolated backend */
     PF_FOR_AGENTCORE = PF_FOR_RUN | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
+    PF_DAYTONA_ALONE = 64,
+    PF_FOR_DAYTONA = PF_FOR_RUN | PF_FOR_PLAN | PF_DAYTONA_ALONE,
 };
 
 /* What was asked for. Strings point into argv. */
@@ -32,13 +34,14 @@ struct pf_options {
     bool tty;          /* run the command on a terminal */
     bool takes_extras; /* something of extras.h */
     bool isolated;     /* no --backend, or this one */
-    bool agentcore;
+    bool agentcore, daytona;
     const char *isolated_alone; /* an option given that only this backend has */
-    const char *agentcore_alone;
+    const char *agentcore_alone, *daytona_alone;
     const char *region, *profile, *interpreter, *endpoint;
     uint64_t session_timeout; /* seconds; 0: not given */
-    bool overlay;             /* --seed-mode overlay */
-    bool host_net;            /* --net host */
+    const char *target, *snapshot, *image;
+    bool overlay;  /* --seed-mode overlay */
+    bool host_net; /* --net host */
     const char *rootfs;
     struct pinfold_limits limits; /* 0: not given */
     double timeout_seconds;       /* 0: not given */
@@ -57,6 +60,9 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
                       struct pf_options *ret_options, int *ret_status);
 
 void pf_options_done(struct pf_options *options);
+
+/* Whether the workspace is elsewhere, made by a service for this run, and gone after it. */
+bool pf_options_remote(const struct pf_options *options);
 
 /* Complain about how a command was called, and say where its help is. Returns the exit status. */
 int pf_usage_error(const struct pf_command *command, const char *format, ...)

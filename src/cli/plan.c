@@ -104,9 +104,11 @@ static int run_plan(const struct pf_command *command, int argc, char **argv)
         status = pf_usage_error(command, "%s: takes no command", options.command[0]);
     else if (!options.wants_sync && !options.seed)
         status = pf_usage_error(command, "nothing to plan: give --seed, or --workspace and --sync");
-    else if (options.wants_sync && options.agentcore)
-        status = pf_usage_error(command, "--sync from --backend agentcore: a session ends with its "
-                                         "run, so that there is nothing to look at");
+    else if (options.wants_sync && pf_options_remote(&options))
+        status = pf_usage_error(command,
+                                "--sync from --backend %s: a workspace there ends with its run, so "
+                                "that there is nothing to look at",
+                                options.daytona ? "daytona" : "agentcore");
     else if (options.wants_sync && !options.workspace)
         status = pf_usage_error(command, "--sync needs --workspace: a workspace that was kept");
     else if (options.wants_sync && !options.sync && !options.seed)
@@ -116,8 +118,8 @@ static int run_plan(const struct pf_command *command, int argc, char **argv)
         pf_say("open the workspace %s: %s", options.workspace, strerror(errno));
         status = PF_EXIT_FAILED;
     } else {
-        options.isolated = options.agentcore =
-                false; /* nothing runs: files are looked at, which takes no jail */
+        /* Nothing runs: files are looked at, which takes no jail. */
+        options.isolated = options.agentcore = options.daytona = false;
         status = plan_and_show(&options);
     }
     pf_options_done(&options);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What only the program has that talks to services. */
 #include <pinfold/agentcore.h>
+#include <pinfold/daytona.h>
 
 #include "cli/extras.h"
 
@@ -38,6 +39,26 @@ static int new_agentcore(const struct pf_options *options, struct pinfold_backen
     return pinfold_agentcore_template_new(&agentcore, ret_backend, err);
 }
 
-int (*const pf_new_agentcore)(const struct pf_options *options,
-                              struct pinfold_backend **ret_backend,
-                              struct pinfold_error *err) = new_agentcore;
+static int new_daytona(const struct pf_options *options, struct pinfold_backend **ret_backend,
+                       struct pinfold_error *err)
+{
+    struct pinfold_daytona_options daytona = PINFOLD_DAYTONA_OPTIONS_INIT;
+
+    /* Key and address are in the environment: a command line is for everybody to read. */
+    daytona.target = options->target;
+    daytona.snapshot = options->snapshot;
+    daytona.image = options->image;
+    daytona.max_output_bytes = options->max_output_bytes;
+    daytona.env = options->env;
+    return pinfold_daytona_template_new(&daytona, ret_backend, err);
+}
+
+static int new_remote(const struct pf_options *options, struct pinfold_backend **ret_backend,
+                      struct pinfold_error *err)
+{
+    return options->daytona ? new_daytona(options, ret_backend, err)
+                            : new_agentcore(options, ret_backend, err);
+}
+
+int (*const pf_new_remote)(const struct pf_options *options, struct pinfold_backend **ret_backend,
+                           struct pinfold_error *err) = new_remote;

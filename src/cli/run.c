@@ -221,8 +221,9 @@ static void keep_workspace(struct run *run)
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     const char *path;
 
-    if (run->options.agentcore)
-        pf_say("what was not copied back is lost with its session");
+    if (pf_options_remote(&run->options))
+        pf_say("what was not copied back is lost with its %s",
+               run->options.daytona ? "sandbox" : "session");
     if (!run->box.temporary)
         return;
     if (pinfold_temp_workspace_keep(run->box.temporary, &err) < 0)
@@ -283,7 +284,7 @@ static int run_in_box(struct run *run)
 
     if (pf_interrupt_catch(&run->cancel, &err) < 0)
         return failed(run, &err);
-    if (!workspace && !run->options.agentcore) {
+    if (!workspace && !pf_options_remote(&run->options)) {
         if (pinfold_temp_workspace_new(&run->box.temporary, &err) < 0) {
             failed(run, &err);
             pf_say("set TMPDIR, or name a workspace with --workspace");
@@ -321,6 +322,8 @@ static const char *check_terminal(const struct pf_options *options)
         return NULL;
     if (options->agentcore)
         return "there are no terminals in sessions of AgentCore; 'pinfold run' needs none";
+    if (options->daytona)
+        return "--backend daytona has no terminals; 'pinfold run' needs none";
     if (options->json || options->max_output_bytes)
         return "--tty passes on what the command prints: --json and --max-output do not go with it";
     return pf_relay_possible() ? NULL
@@ -332,6 +335,10 @@ static const char *check_travel(const struct pf_options *options)
 {
     if (options->agentcore && options->workspace)
         return "--workspace is a directory of this machine; with agentcore it is in its session";
+    if (options->daytona && options->workspace)
+        return "--workspace is a directory of this machine; with daytona it is in its sandbox";
+    if (options->snapshot && options->image)
+        return "--snapshot and --image: a sandbox is made of one of them";
     if (options->overlay && !options->isolated)
         return "--seed-mode overlay needs --backend isolated";
     if (options->overlay && !options->seed)
@@ -365,7 +372,9 @@ int pf_run_command(const struct pf_command *command, int argc, char **argv)
     if (!pf_options_parse(command, argc, argv, &run.options, &status))
         return status;
     run.options.tty |= is_shell;
-    program = run.options.agentcore ? PF_REMOTE : run.options.takes_extras ? PF_FULL : PF_FRONT;
+    program = pf_options_remote(&run.options) ? PF_REMOTE
+              : run.options.takes_extras      ? PF_FULL
+                                              : PF_FRONT;
     wrong = check(&run.options, is_shell);
     if (wrong)
         status = pf_usage_error(command, "%s", wrong);
@@ -375,6 +384,8 @@ int pf_run_command(const struct pf_command *command, int argc, char **argv)
     else if (run.options.agentcore_alone && !run.options.agentcore)
         status = pf_usage_error(command, "--%s needs --backend agentcore",
                                 run.options.agentcore_alone);
+    else if (run.options.daytona_alone && !run.options.daytona)
+        status = pf_usage_error(command, "--%s needs --backend daytona", run.options.daytona_alone);
     else if (!pf_hand_over(program, argv - 1, &status)) {
         pinfold_log_set_handler(pf_say_log, NULL);
         status = run_and_report(&run);
@@ -423,6 +434,11 @@ const struct pf_command pf_command_run = {
             "interpreter, with credentials from where AWS's own tools look for them. The session\n"
             "is stopped at the end. Output comes when the command has ended; with --timeout it is\n"
             "a task, which takes a few calls more; without, the service ends it after 15 minutes.\n"
+            "\n"
+            "With --backend daytona it runs in a sandbox of Daytona, which is deleted at the end.\n"
+            "DAYTONA_API_KEY has the key, or else .env.local or .env in the current directory;\n"
+            "DAYTONA_API_URL the address, if it is another. Output comes when the command has\n"
+            "ended.\n"
             "\n"
             "Bytes may end in K, M or G, powers of 1024; limits may be 'unlimited'. What no "
             "control\n"

@@ -90,7 +90,7 @@ def test_completes_values(tmp_path):
     assert complete("run", "--sync", "=", "see", cwd=here) == ["seeds"]
     assert complete("run", "--sync", "=", cwd=here) == ["seeds"]
     assert sorted(complete("run", "--audit", "see", cwd=here)) == ["seed.txt", "seeds"]
-    assert sorted(complete("run", "--backend", "")) == ["agentcore", "isolated", "local"]
+    assert sorted(complete("run", "--backend", "")) == ["agentcore", "daytona", "isolated", "local"]
     assert complete("run", "--net", "h") == ["host"]
 
 
