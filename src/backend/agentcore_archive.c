@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/agentcore_archive.h"
+#include "backend/remote_output.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,16 +34,6 @@ int pf_ac_errno_of(const char *text)
             return number;
     }
     return EIO;
-}
-
-int pf_ac_unnamed(struct pinfold_error *err)
-{
-    const char *dir = getenv("TMPDIR");
-    int fd = open(dir && *dir ? dir : "/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        fd = memfd_create("pinfold", MFD_CLOEXEC);
-    return fd < 0 ? pf_fail_os(err, errno, "make a temporary file") : fd;
 }
 
 static bool is_zero(const char *data, size_t len)
@@ -158,7 +149,7 @@ static int keep_inlined(const struct pf_buf *inlined, uint64_t size, int fd,
 int pf_ac_fetch(struct pf_ac_box *box, const char *script, uint64_t limit, int fd,
                 struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    _cleanup_close_ int packed = pf_ac_unnamed(err);
+    _cleanup_close_ int packed = pf_remote_unnamed(err);
     PF_CLEANUP(pf_buf_done) struct pf_buf inlined = PF_BUF_INIT(2 * AT_ONCE);
     char id[PF_AC_ID_MAX];
     uint64_t size = 0;

@@ -3,17 +3,12 @@
 #ifndef PF_BACKEND_AGENTCORE_ARCHIVE_H
 #define PF_BACKEND_AGENTCORE_ARCHIVE_H
 
-#include <pinfold/temp_workspace.h>
-
 #include "backend/agentcore.h"
+#include "backend/remote_tree.h"
 
 /* The errno behind a message of a command, which ends in the system's words; EIO when it does
  * not. */
 int pf_ac_errno_of(const char *text);
-
-/* A file without a name, in $TMPDIR or /tmp, for data on its way. Returns a descriptor or a
- * negative code. */
-int pf_ac_unnamed(struct pinfold_error *err);
 
 /* Append len bytes at a file's offset; nothing but zeros becomes a hole, which the caller ends with
  * ftruncate(): what costs nothing there must cost nothing here. Returns 0 or -errno. */
@@ -37,28 +32,12 @@ int pf_ac_unpack(int fd, int root_fd, struct pinfold_cancel *cancel, struct pinf
 
 /* ---- agentcore_tree.c ---- */
 
-/* A temporary directory of this machine's, through which files pass. */
-struct pf_ac_stage {
-    struct pinfold_temp_workspace *temp;
-    int fd; /* -1: none yet */
-};
-int pf_ac_stage_open(struct pf_ac_stage *stage, struct pinfold_error *err);
-void pf_ac_stage_done(struct pf_ac_stage *stage);
-bool pf_ac_is_in(int stage_fd, const char *path);
-
 /* Fails before create and after close. */
 int pf_ac_need_session(const struct pf_ac_box *box, struct pinfold_error *err);
 
-/* What is to come: names behind each other, each with a NUL, and how large it may be. */
-struct pf_ac_wanted {
-    struct pf_buf names;
-    uint64_t bytes;
-    struct pf_buf large; /* names of what is too large, likewise */
-};
-void pf_ac_wanted_done(struct pf_ac_wanted *wanted);
-/* Fetch that into a stage; what is not there, or cannot be read, does not come. follow: give what
- * links inside the root lead to in their place; names may be there twice. */
-int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_ac_wanted *wanted, bool follow,
+/* Fetch what is wanted into a stage; what is not there, or cannot be read, does not come. follow:
+ * give what links inside the root lead to in their place; names may be there twice. */
+int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_remote_wanted *wanted, bool follow,
                       int stage_fd, struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 #endif

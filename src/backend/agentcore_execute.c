@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "backend/agentcore_archive.h"
+#include "backend/remote_output.h"
 #include "base/cancel.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -134,31 +135,6 @@ static int fail_entry(const struct pf_ac_output *output, const char *cwd, struct
     return pf_fail_at(err, pf_ac_errno_of(text->data), "enter directory", cwd);
 }
 
-/* Give a stream to what composes results, as if it came out of a pipe. */
-static int give_stream(struct pf_capture *capture, int number, const struct pf_buf *data, int fd,
-                       struct pinfold_error *err)
-{
-    struct pf_stream *stream = &capture->streams[number];
-    int r;
-
-    stream->fd = fd;
-    if (fd < 0) {
-        stream->fd = memfd_create("pinfold", MFD_CLOEXEC);
-        r = stream->fd < 0 ? -errno
-                           : pf_write_all(stream->fd, data->data ? data->data : "", data->len);
-        if (r < 0)
-            return pf_fail_os(err, -r, "keep the output of the command");
-    }
-    if (lseek(stream->fd, 0, SEEK_SET) < 0)
-        return pf_fail_os(err, errno, "read the output of the command");
-    while (stream->fd >= 0) {
-        r = pf_capture_read(capture, stream, err);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 /* All of a stream of which only the start came with the command. */
 static int fetch_stream(struct pf_ac_box *box, const struct pf_ac_output *output, char name,
                         struct pinfold_cancel *cancel, int *ret_fd, struct pinfold_error *err)
@@ -167,7 +143,7 @@ static int fetch_stream(struct pf_ac_box *box, const struct pf_ac_output *output
 
     snprintf(script, sizeof(script), "head -c %llu %s/%c", (unsigned long long)FETCH_MAX,
              output->kept, name);
-    *ret_fd = pf_ac_unnamed(err);
+    *ret_fd = pf_remote_unnamed(err);
     return *ret_fd < 0 ? *ret_fd : pf_ac_fetch(box, script, FETCH_MAX, *ret_fd, cancel, err);
 }
 
@@ -226,7 +202,7 @@ static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
         if (r < 0 && fd >= 0)
             close(fd);
         if (r == 0)
-            r = give_stream(&capture, i, texts[i], fd, err);
+            r = pf_remote_give(&capture, i, texts[i], fd, err);
     }
     if (r < 0)
         return r;

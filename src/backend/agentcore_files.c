@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/agentcore_archive.h"
+#include "backend/remote_output.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -95,7 +96,7 @@ static int read_large(struct pf_ac_box *box, const char *path, struct pinfold_by
                       struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
-    _cleanup_close_ int fd = pf_ac_unnamed(err);
+    _cleanup_close_ int fd = pf_remote_unnamed(err);
     int r;
 
     if (fd < 0)

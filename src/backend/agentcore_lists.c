@@ -42,7 +42,7 @@ static int explain_missing(struct pf_ac_box *box, int stage_fd,
         return pf_fail_nomem(err);
     for (size_t i = 0; i < results->count; i++) {
         struct pinfold_transfer_result *one = &results->items[i];
-        if (one->error.code == 0 || pf_ac_is_in(stage_fd, one->path))
+        if (one->error.code == 0 || pf_remote_is_in(stage_fd, one->path))
             continue;
         paths[count] = one->path;
         errors[count++] = &one->error;
@@ -65,15 +65,15 @@ int pf_ac_download(void *state, const struct pinfold_download *files, size_t cou
                    struct pinfold_error *err)
 {
     struct pf_ac_box *box = state;
-    PF_CLEANUP(pf_ac_stage_done) struct pf_ac_stage stage = { .fd = -1 };
+    PF_CLEANUP(pf_stage_done) struct pf_stage stage = PF_STAGE_INIT;
     PF_CLEANUP(pinfold_transfer_results_done) struct pinfold_transfer_results results = { 0 };
-    PF_CLEANUP(pf_ac_wanted_done)
-    struct pf_ac_wanted wanted = { .names = PF_BUF_INIT(LIST_MAX), .bytes = LIST_MAX };
+    PF_CLEANUP(pf_remote_wanted_done)
+    struct pf_remote_wanted wanted = { .names = PF_BUF_INIT(LIST_MAX), .bytes = LIST_MAX };
     int r = pf_ac_need_session(box, err);
 
     wanted.bytes *= 16; /* of files whose sizes nobody knows yet */
     if (r == 0)
-        r = pf_ac_stage_open(&stage, err);
+        r = pf_stage_open(&stage, err);
     for (size_t i = 0; r == 0 && i < count; i++)
         if (pf_buf_append(&wanted.names, files[i].path, strlen(files[i].path) + 1) < 0)
             r = pf_fail_nomem(err);

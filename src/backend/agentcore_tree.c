@@ -4,46 +4,20 @@
  * that the rules of seeds, flushes and transfers are those of the local backend, by its own code;
  * between that directory and the session everything goes as one archive, whatever is in it.
  */
-#include <fcntl.h>
 #include <pinfold/temp_workspace.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "backend/agentcore_archive.h"
 #include "backend/local_files.h"
+#include "backend/remote_output.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/strings.h"
-#include "tree/beneath.h"
-#include "tree/file.h"
-#include "tree/glob.h"
-#include "tree/place.h"
 
 #define SCRIPT_MAX ((size_t)1 << 20)
 #define NAMES_TYPED ((size_t)30000) /* bytes of names that go with their script */
-#define LIST_MAX ((size_t)512 << 20)
-#define FLUSH_MAX ((uint64_t)16 << 30) /* bytes of files that come back at once */
-
-void pf_ac_stage_done(struct pf_ac_stage *stage)
-{
-    if (stage->fd >= 0)
-        close(stage->fd);
-    if (stage->temp)
-        pinfold_temp_workspace_free(stage->temp, NULL);
-}
-
-int pf_ac_stage_open(struct pf_ac_stage *stage, struct pinfold_error *err)
-{
-    int r = pinfold_temp_workspace_new(&stage->temp, err);
-
-    if (r < 0)
-        return r;
-    stage->fd = open(pinfold_temp_workspace_path(stage->temp), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return stage->fd < 0 ? pf_fail_os(err, errno, "open a temporary directory") : 0;
-}
 
 int pf_ac_need_session(const struct pf_ac_box *box, struct pinfold_error *err)
 {
@@ -54,44 +28,6 @@ int pf_ac_need_session(const struct pf_ac_box *box, struct pinfold_error *err)
 
 /* ---- in ---- */
 
-/* One line of tar's, "tar: NAME: REASON", becomes an error of the seed, and a file that had been
- * counted less. */
-static int note_unpacking(int stage_fd, char *line, struct pinfold_seed_result *result)
-{
-    static const char start[] = "tar: ";
-    char *name = line + strlen(start), *reason;
-    struct stat st;
-
-    if (strncmp(line, start, strlen(start)) != 0 || strncmp(name, "Exiting with failure", 20) == 0)
-        return 0;
-    reason = strstr(name, ": ");
-    if (reason) {
-        *reason = '\0';
-        if (fstatat(stage_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-            result->files_seeded > 0 && result->bytes_seeded >= (uint64_t)st.st_size) {
-            result->files_seeded--;
-            result->bytes_seeded -= (uint64_t)st.st_size;
-        }
-        *reason = ':';
-    }
-    return pf_strings_addf(&result->errors, "seed %s", PF_QUOTE(name));
-}
-
-static int note_all(int stage_fd, char *text, int status, struct pinfold_seed_result *result)
-{
-    size_t before = result->errors.count;
-    char *rest = text;
-    int r = 0;
-
-    for (char *line; r == 0 && rest && (line = strsep(&rest, "\r\n"));)
-        if (*line)
-            r = note_unpacking(stage_fd, line, result);
-    if (r == 0 && result->errors.count == before)
-        r = pf_strings_addf(&result->errors, "unpack the seed: status %d", status);
-    return r;
-}
-
-/* What tar has to say becomes errors of the seed. */
 static int unpack_there(struct pf_ac_box *box, const char *id, int stage_fd,
                         struct pinfold_seed_result *result, struct pinfold_cancel *cancel,
                         struct pinfold_error *err)
@@ -109,16 +45,16 @@ static int unpack_there(struct pf_ac_box *box, const char *id, int stage_fd,
     if (r < 0)
         return r;
     if (output.status != 0)
-        r = note_all(stage_fd, output.merged ? output.out.data : output.errs.data, output.status,
-                     result);
+        r = pf_remote_note_unpacking(stage_fd, output.merged ? output.out.data : output.errs.data,
+                                     output.status, result, err);
     pf_ac_output_done(&output);
-    return r < 0 ? pf_fail_nomem(err) : 0;
+    return r;
 }
 
 static int send_stage(struct pf_ac_box *box, int stage_fd, struct pinfold_seed_result *result,
                       struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    _cleanup_close_ int fd = pf_ac_unnamed(err);
+    _cleanup_close_ int fd = pf_remote_unnamed(err);
     char id[PF_AC_ID_MAX];
     uint64_t size;
     int r;
@@ -141,11 +77,11 @@ int pf_ac_seed(void *state, const struct pinfold_seed_request *request,
                struct pinfold_error *err)
 {
     struct pf_ac_box *box = state;
-    PF_CLEANUP(pf_ac_stage_done) struct pf_ac_stage stage = { .fd = -1 };
+    PF_CLEANUP(pf_stage_done) struct pf_stage stage = PF_STAGE_INIT;
     int r = pf_ac_need_session(box, err);
 
     if (r == 0)
-        r = pf_ac_stage_open(&stage, err);
+        r = pf_stage_open(&stage, err);
     if (r == 0)
         r = pf_local_seed(stage.fd, pinfold_temp_workspace_path(stage.temp), request, ret_result,
                           cancel, err);
@@ -156,66 +92,18 @@ int pf_ac_seed(void *state, const struct pinfold_seed_request *request,
 
 /* ---- out ---- */
 
-void pf_ac_wanted_done(struct pf_ac_wanted *wanted)
-{
-    pf_buf_done(&wanted->names);
-    pf_buf_done(&wanted->large);
-}
-
-static bool is_excluded(const struct pf_globs *exclude, const char *path, size_t len, bool is_dir)
-{
-    for (size_t i = 1; i < len; i++)
-        if (path[i] == '/' && pf_globs_match(exclude, path, i, true))
-            return true;
-    return pf_globs_match(exclude, path, len, is_dir);
-}
-
-/* The copier decides; this only leaves out what it would not take anyway, and what cannot be: the
- * disk there has 10 GB, and who claims more has a file of holes, which would come here as zeros. */
-static int choose(const struct pf_buf *listing, const struct pf_globs *include,
-                  const struct pf_globs *exclude, struct pf_ac_wanted *wanted)
-{
-    int r = 0;
-
-    for (size_t at = 0, len; r == 0 && at < listing->len; at += len + 1) {
-        const char *record = listing->data + at;
-        char *path;
-        uint64_t size = 0;
-        size_t path_len;
-        len = strlen(record);
-        if (len < 4)
-            continue;
-        size = strtoull(record + 2, &path, 10);
-        if (*path != ' ')
-            continue;
-        path_len = strlen(++path);
-        if (record[0] == 'd' || !pf_globs_match(include, path, path_len, false) ||
-            is_excluded(exclude, path, path_len, false))
-            continue;
-        size = record[0] == 'f' ? size : 0;
-        if (size > FLUSH_MAX || wanted->bytes + size > FLUSH_MAX) {
-            r = pf_buf_append(&wanted->large, path, path_len + 1);
-            continue;
-        }
-        wanted->bytes += size + 2 * path_len + 4 * 1024;
-        r = pf_buf_append(&wanted->names, path, path_len + 1);
-    }
-    return r;
-}
-
 static int list_there(struct pf_ac_box *box, struct pf_buf *ret, struct pinfold_cancel *cancel,
                       struct pinfold_error *err)
 {
-    _cleanup_close_ int fd = pf_ac_unnamed(err);
+    _cleanup_close_ int fd = pf_remote_unnamed(err);
     char script[400];
     off_t size;
     int r;
 
     if (fd < 0)
         return fd;
-    snprintf(script, sizeof(script),
-             "cd '%s' && { find . -mindepth 1 -printf '%%y %%s %%P\\0'; :; }", box->root);
-    r = pf_ac_fetch(box, script, LIST_MAX, fd, cancel, err);
+    snprintf(script, sizeof(script), "cd '%s' && { %s; :; }", box->root, PF_REMOTE_LIST);
+    r = pf_ac_fetch(box, script, PF_REMOTE_LIST_MAX, fd, cancel, err);
     size = lseek(fd, 0, SEEK_END);
     if (r < 0)
         return r;
@@ -250,7 +138,7 @@ static int add_names(struct pf_ac_box *box, const struct pf_buf *names, struct p
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
 
-int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_ac_wanted *wanted, bool follow,
+int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_remote_wanted *wanted, bool follow,
                       int stage_fd, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     static const char inside[] =
@@ -259,7 +147,7 @@ int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_ac_wanted *wanted, 
     static const char pack[] = "tar --format=gnu --hard-dereference --no-recursion "
                                "--ignore-failed-read --null --verbatim-files-from -T - -cf -";
     PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
-    _cleanup_close_ int fd = pf_ac_unnamed(err);
+    _cleanup_close_ int fd = pf_remote_unnamed(err);
     char id[PF_AC_ID_MAX];
     int r;
 
@@ -280,70 +168,28 @@ int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_ac_wanted *wanted, 
     return r < 0 ? r : pf_ac_unpack(fd, stage_fd, cancel, err);
 }
 
-bool pf_ac_is_in(int stage_fd, const char *path)
-{
-    const char *name;
-    _cleanup_close_ int parent = pf_beneath_open_parent(stage_fd, path, false, &name);
-    struct stat st;
-
-    return parent >= 0 && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* What was wanted and did not come is an error, not a file less. */
-static int note_missing(const struct pf_ac_wanted *wanted, int stage_fd,
-                        struct pinfold_strings *errors, struct pinfold_error *err)
-{
-    for (size_t at = 0; at < wanted->names.len; at += strlen(wanted->names.data + at) + 1) {
-        const char *path = wanted->names.data + at;
-        if (pf_ac_is_in(stage_fd, path))
-            continue;
-        if (pf_strings_addf(errors, "fetch \"%s\": it could not be read there", PF_QUOTE(path)) < 0)
-            return pf_fail_nomem(err);
-    }
-    for (size_t at = 0; at < wanted->large.len; at += strlen(wanted->large.data + at) + 1)
-        if (pf_strings_addf(errors, "fetch \"%s\": all together it is more than %llu bytes",
-                            PF_QUOTE(wanted->large.data + at), (unsigned long long)FLUSH_MAX) < 0)
-            return pf_fail_nomem(err);
-    return 0;
-}
-
-static int choose_for_sync(struct pf_ac_box *box, const struct pinfold_sync_request *request,
-                           struct pf_ac_wanted *wanted, struct pinfold_cancel *cancel,
-                           struct pinfold_error *err)
-{
-    PF_CLEANUP(pf_globs_freep) struct pf_globs *include = NULL;
-    PF_CLEANUP(pf_globs_freep) struct pf_globs *exclude = NULL;
-    PF_CLEANUP(pf_buf_done) struct pf_buf listing = PF_BUF_INIT(LIST_MAX);
-    int r = pf_globs_new(request->include, &include, err);
-
-    if (r == 0)
-        r = pf_globs_new(request->exclude, &exclude, err);
-    if (r == 0)
-        r = list_there(box, &listing, cancel, err);
-    if (r < 0)
-        return r;
-    return choose(&listing, include, exclude, wanted) < 0 ? pf_fail_nomem(err) : 0;
-}
-
 int pf_ac_sync(void *state, const struct pinfold_sync_request *request,
                struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                struct pinfold_error *err)
 {
     struct pf_ac_box *box = state;
-    PF_CLEANUP(pf_ac_stage_done) struct pf_ac_stage stage = { .fd = -1 };
-    PF_CLEANUP(pf_ac_wanted_done)
-    struct pf_ac_wanted wanted = { .names = PF_BUF_INIT(LIST_MAX), .large = PF_BUF_INIT(LIST_MAX) };
+    PF_CLEANUP(pf_stage_done) struct pf_stage stage = PF_STAGE_INIT;
+    PF_CLEANUP(pf_remote_wanted_done)
+    struct pf_remote_wanted wanted = PF_REMOTE_WANTED_INIT;
+    PF_CLEANUP(pf_buf_done) struct pf_buf listing = PF_BUF_INIT(PF_REMOTE_LIST_MAX);
     int r = pf_ac_need_session(box, err);
 
     if (r == 0)
-        r = pf_ac_stage_open(&stage, err);
+        r = pf_stage_open(&stage, err);
     if (r == 0)
-        r = choose_for_sync(box, request, &wanted, cancel, err);
+        r = list_there(box, &listing, cancel, err);
+    if (r == 0)
+        r = pf_remote_choose(&listing, request, &wanted, err);
     if (r == 0 && wanted.names.len > 0)
         r = pf_ac_fetch_stage(box, &wanted, false, stage.fd, cancel, err);
     if (r == 0)
         r = pf_local_sync(stage.fd, NULL, box->root, request, ret_result, cancel, err);
     if (r == 0)
-        r = note_missing(&wanted, stage.fd, &ret_result->errors, err);
+        r = pf_remote_note_missing(&wanted, stage.fd, &ret_result->errors, err);
     return r;
 }

@@ -18,7 +18,6 @@
 #include "tree/glob.h"
 
 #define TEXT_MAX ((size_t)16 << 20)
-#define LIST_MAX ((size_t)512 << 20)
 #define FLUSH_MAX ((uint64_t)16 << 30) /* bytes of files that come back at once */
 
 void pf_stage_done(struct pf_stage *stage)
@@ -43,7 +42,7 @@ int pf_stage_open(struct pf_stage *stage, struct pinfold_error *err)
 
 /* One line of tar's, "tar: NAME: REASON", becomes an error of the seed, and a file that had been
  * counted less. */
-static int note_unpacking(int stage_fd, char *line, struct pinfold_seed_result *result)
+static int note_line(int stage_fd, char *line, struct pinfold_seed_result *result)
 {
     static const char start[] = "tar: ";
     char *name = line + strlen(start), *reason;
@@ -64,7 +63,8 @@ static int note_unpacking(int stage_fd, char *line, struct pinfold_seed_result *
     return pf_strings_addf(&result->errors, "seed %s", PF_QUOTE(name));
 }
 
-static int note_all(int stage_fd, char *text, int status, struct pinfold_seed_result *result)
+int pf_remote_note_unpacking(int stage_fd, char *text, int status,
+                             struct pinfold_seed_result *result, struct pinfold_error *err)
 {
     size_t before = result->errors.count;
     char *rest = text;
@@ -72,13 +72,12 @@ static int note_all(int stage_fd, char *text, int status, struct pinfold_seed_re
 
     for (char *line; r == 0 && rest && (line = strsep(&rest, "\r\n"));)
         if (*line)
-            r = note_unpacking(stage_fd, line, result);
+            r = note_line(stage_fd, line, result);
     if (r == 0 && result->errors.count == before)
         r = pf_strings_addf(&result->errors, "unpack the seed: status %d", status);
-    return r;
+    return r < 0 ? pf_fail_nomem(err) : 0;
 }
 
-/* What tar has to say becomes errors of the seed. */
 static int unpack_there(const struct pf_remote *remote, const char *name, int stage_fd,
                         struct pinfold_seed_result *result, struct pinfold_cancel *cancel,
                         struct pinfold_error *err)
@@ -93,8 +92,8 @@ static int unpack_there(const struct pf_remote *remote, const char *name, int st
              "tar -xf - -C '%s' --no-same-owner --quoting-style=literal -m",
              print, remote->root);
     r = remote->run(remote->box, script, &status, &text, cancel, err);
-    if (r == 0 && status != 0 && note_all(stage_fd, text.data, status, result) < 0)
-        r = pf_fail_nomem(err);
+    if (r == 0 && status != 0)
+        r = pf_remote_note_unpacking(stage_fd, text.data, status, result, err);
     return r;
 }
 
@@ -194,9 +193,8 @@ static int list_there(const struct pf_remote *remote, struct pf_buf *ret,
 
     if (fd < 0)
         return fd;
-    snprintf(script, sizeof(script),
-             "cd '%s' && { find . -mindepth 1 -printf '%%y %%s %%P\\0'; :; }", remote->root);
-    r = remote->fetch(remote->box, script, LIST_MAX, fd, cancel, err);
+    snprintf(script, sizeof(script), "cd '%s' && { %s; :; }", remote->root, PF_REMOTE_LIST);
+    r = remote->fetch(remote->box, script, PF_REMOTE_LIST_MAX, fd, cancel, err);
     if (r < 0)
         return r;
     size = lseek(fd, 0, SEEK_END);
@@ -250,9 +248,8 @@ bool pf_remote_is_in(int stage_fd, const char *path)
     return parent >= 0 && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* What was wanted and did not come is an error, not a file less. */
-static int note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
-                        struct pinfold_strings *errors, struct pinfold_error *err)
+int pf_remote_note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
+                           struct pinfold_strings *errors, struct pinfold_error *err)
 {
     for (size_t at = 0; at < wanted->names.len; at += strlen(wanted->names.data + at) + 1) {
         const char *path = wanted->names.data + at;
@@ -268,23 +265,18 @@ static int note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
     return 0;
 }
 
-static int choose_for_sync(const struct pf_remote *remote,
-                           const struct pinfold_sync_request *request,
-                           struct pf_remote_wanted *wanted, struct pinfold_cancel *cancel,
-                           struct pinfold_error *err)
+int pf_remote_choose(const struct pf_buf *listing, const struct pinfold_sync_request *request,
+                     struct pf_remote_wanted *wanted, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_globs_freep) struct pf_globs *include = NULL;
     PF_CLEANUP(pf_globs_freep) struct pf_globs *exclude = NULL;
-    PF_CLEANUP(pf_buf_done) struct pf_buf listing = PF_BUF_INIT(LIST_MAX);
     int r = pf_globs_new(request->include, &include, err);
 
     if (r == 0)
         r = pf_globs_new(request->exclude, &exclude, err);
-    if (r == 0)
-        r = list_there(remote, &listing, cancel, err);
     if (r < 0)
         return r;
-    return choose(&listing, include, exclude, wanted) < 0 ? pf_fail_nomem(err) : 0;
+    return choose(listing, include, exclude, wanted) < 0 ? pf_fail_nomem(err) : 0;
 }
 
 int pf_remote_sync(const struct pf_remote *remote, const struct pinfold_sync_request *request,
@@ -293,17 +285,19 @@ int pf_remote_sync(const struct pf_remote *remote, const struct pinfold_sync_req
 {
     PF_CLEANUP(pf_stage_done) struct pf_stage stage = PF_STAGE_INIT;
     PF_CLEANUP(pf_remote_wanted_done)
-    struct pf_remote_wanted wanted = { .names = PF_BUF_INIT(LIST_MAX),
-                                       .large = PF_BUF_INIT(LIST_MAX) };
+    struct pf_remote_wanted wanted = PF_REMOTE_WANTED_INIT;
+    PF_CLEANUP(pf_buf_done) struct pf_buf listing = PF_BUF_INIT(PF_REMOTE_LIST_MAX);
     int r = pf_stage_open(&stage, err);
 
     if (r == 0)
-        r = choose_for_sync(remote, request, &wanted, cancel, err);
+        r = list_there(remote, &listing, cancel, err);
+    if (r == 0)
+        r = pf_remote_choose(&listing, request, &wanted, err);
     if (r == 0 && wanted.names.len > 0)
         r = pf_remote_fetch(remote, &wanted, false, stage.fd, cancel, err);
     if (r == 0)
         r = pf_local_sync(stage.fd, NULL, remote->root, request, ret_result, cancel, err);
     if (r == 0)
-        r = note_missing(&wanted, stage.fd, &ret_result->errors, err);
+        r = pf_remote_note_missing(&wanted, stage.fd, &ret_result->errors, err);
     return r;
 }

@@ -47,12 +47,32 @@ struct pf_remote_wanted {
     uint64_t bytes;
     struct pf_buf large; /* names of what is too large, likewise */
 };
+enum { PF_REMOTE_LIST_MAX = 512 << 20 }; /* bytes of names */
+#define PF_REMOTE_WANTED_INIT                                                              \
+    {                                                                                      \
+        .names = PF_BUF_INIT(PF_REMOTE_LIST_MAX), .large = PF_BUF_INIT(PF_REMOTE_LIST_MAX) \
+    }
 void pf_remote_wanted_done(struct pf_remote_wanted *wanted);
 /* Fetch that into a stage; what is not there, or cannot be read, does not come. follow: give what
  * links inside the root lead to in their place; names may be there twice. */
 int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wanted *wanted,
                     bool follow, int stage_fd, struct pinfold_cancel *cancel,
                     struct pinfold_error *err);
+
+/* ---- the pieces, for a backend that moves bytes in a way of its own ---- */
+
+/* What lists a workspace, for pf_remote_choose(), when it is the working directory. */
+#define PF_REMOTE_LIST "find . -mindepth 1 -printf '%y %s %P\\0'"
+/* Of such a list, what a flush is to fetch. */
+int pf_remote_choose(const struct pf_buf *listing, const struct pinfold_sync_request *request,
+                     struct pf_remote_wanted *wanted, struct pinfold_error *err);
+/* What was wanted and did not come is an error, not a file less. */
+int pf_remote_note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
+                           struct pinfold_strings *errors, struct pinfold_error *err);
+/* What tar said when it unpacked a seed and ended with this status: errors of the seed, and files
+ * that are not there after all. Changes text, which may be NULL. */
+int pf_remote_note_unpacking(int stage_fd, char *text, int status,
+                             struct pinfold_seed_result *result, struct pinfold_error *err);
 
 /* ---- the stage ---- */
 
