@@ -72,6 +72,8 @@ static int inflate_step(struct inflating *job, struct pinfold_error *err)
     job->z.next_out = job->out;
     job->z.avail_out = BLOCK;
     state = inflate(&job->z, Z_NO_FLUSH);
+    if (state == Z_MEM_ERROR) /* its window is made when it is first needed */
+        return pf_fail_nomem(err);
     if (state != Z_OK && state != Z_STREAM_END)
         return pf_fail(err, PINFOLD_EBACKEND, "what was fetched is not whole");
     len = BLOCK - job->z.avail_out;
@@ -132,8 +134,13 @@ static int prepare(struct pf_ac_box *box, const char *script, const char *id, ui
         r = pf_fail_os(err, pf_ac_errno_of(output.errs.data), "fetch");
     *ret_size = size;
     rest = r == 0 ? strchr(output.out.data, '\n') : NULL;
-    if (rest && rest[1] && pf_base64_decode(rest, strlen(rest), inlined) < 0)
-        r = pf_fail(err, PINFOLD_EBACKEND, "what was fetched is not whole");
+    if (rest && rest[1]) {
+        r = pf_base64_decode(rest, strlen(rest), inlined);
+        if (r < 0)
+            r = r == -PINFOLD_ENOMEM
+                        ? pf_fail_nomem(err)
+                        : pf_fail(err, PINFOLD_EBACKEND, "what was fetched is not whole");
+    }
     pf_ac_output_done(&output);
     return r;
 }

@@ -84,6 +84,8 @@ static int inflate_some(void *ctx, const void *data, size_t len, struct pinfold_
         job->z.next_out = job->out;
         job->z.avail_out = BLOCK;
         state = inflate(&job->z, Z_NO_FLUSH);
+        if (state == Z_MEM_ERROR) /* its window is made when it is first needed */
+            return pf_fail_nomem(err);
         if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
             return pf_fail(err, PINFOLD_EBACKEND, "what was fetched is not whole");
         job->over = state == Z_STREAM_END;
