@@ -102,7 +102,8 @@ int pinfold_path_normalize(const char *path, size_t len, const char *root, char 
         if (r < 0)
             return r;
     }
-    memmove(clean, rest, strlen(rest) + 1);
+    if (rest != clean)
+        memmove(clean, rest, strlen(rest) + 1);
     if (clean[0] == '\0')
         memcpy(clean, ".", 2);
     *ret_path = TAKE(clean);
