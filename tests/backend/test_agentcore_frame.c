@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a wrapper prints, and what somebody might print in its place. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "tempdir.h"
 #include "backend/agentcore.h"
 #include "base/cleanup.h"
 
@@ -137,11 +139,13 @@ static void a_frame_that_is_cut_anywhere_is_an_error(void **state)
 /* What the shell makes of a wrapper. The caller owns the text. */
 static char *run_shell(const char *text, int *ret_status)
 {
-    _cleanup_free_ char *path = strdup("/tmp/pinfold-frame-XXXXXX");
-    char *said = calloc(1, 10000), command[100];
-    int fd = mkstemp(path);
+    char *said = calloc(1, 10000), dir[200], path[220], command[240];
     FILE *pipe;
+    int fd;
 
+    assert_non_null(test_tempdir("pinfold-frame", dir, sizeof(dir)));
+    snprintf(path, sizeof(path), "%s/script", dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0 && said);
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     close(fd);
@@ -151,6 +155,7 @@ static char *run_shell(const char *text, int *ret_status)
     said[fread(said, 1, 9999, pipe)] = '\0';
     *ret_status = WEXITSTATUS(pclose(pipe));
     unlink(path);
+    rmdir(dir);
     return said;
 }
 

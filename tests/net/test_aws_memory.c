@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/random.h"
+#include "tempdir.h"
 #include "net/agentcore_server.h"
 
 enum { SECRET_LEN = 40, BLOCK = 1 << 20 };
@@ -126,12 +127,15 @@ static void a_secret_of_the_program_is_gone_when_it_is_no_longer_used(void **sta
 
 static void a_secret_of_a_file_is_gone_when_it_is_no_longer_used(void **state)
 {
-    char secret[SECRET_LEN + 1], text[200], path[] = "/tmp/pinfold-secret-XXXXXX";
+    char secret[SECRET_LEN + 1], text[200], dir[200], path[220];
     const struct pf_aws_options profile = { .profile = "p" };
-    int fd = mkstemp(path), len;
+    int fd, len;
     unsigned in_use = 0;
 
     (void)state;
+    assert_non_null(test_tempdir("pinfold-secret", dir, sizeof(dir)));
+    snprintf(path, sizeof(path), "%s/credentials", dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     pf_random_hex(secret, SECRET_LEN);
     turn(secret);
     explicit_bzero(secret, sizeof(secret));
@@ -146,6 +150,7 @@ static void a_secret_of_a_file_is_gone_when_it_is_no_longer_used(void **state)
     setenv("AWS_CONFIG_FILE", "/dev/null", 1);
     use_secret(&profile, &in_use);
     unlink(path);
+    rmdir(dir);
     unsetenv("AWS_SHARED_CREDENTIALS_FILE");
     assert_true(in_use >= 1);
     assert_int_equal(search_memory(), 0);

@@ -44,6 +44,20 @@ static const char *header_of(const json_t *message, const char *name)
     return NULL;
 }
 
+/* The name of the first file of the reply that is played: not that of the request, in one that was
+ * made nameless by halves. */
+static char first_name[300];
+
+static void note_first_name(const struct pf_buf *body)
+{
+    static const char start[] = "filename=\"";
+    const char *at = body->len ? memmem(body->data, body->len, start, strlen(start)) : NULL;
+
+    first_name[0] = '\0';
+    if (at)
+        sscanf(at + strlen(start), "%299[^\"]", first_name);
+}
+
 static void play(const json_t *vector)
 {
     const json_t *response = json_object_get(vector, "response");
@@ -53,6 +67,7 @@ static void play(const json_t *vector)
 
     forget();
     body_of(response, &body);
+    note_first_name(&body);
     snprintf(head, sizeof(head), "%d X%s%s",
              (int)json_integer_value(json_object_get(response, "status")),
              type ? "\r\nContent-Type: " : "", type ? type : "");
@@ -340,13 +355,11 @@ static int keep(void *ctx, const void *data, size_t len, struct pinfold_error *e
 static int fetch_many(void)
 {
     struct pf_buf got[5];
-    struct pf_daytona_fetch files[] = {
-        { .path = "/tmp/r-daytona/sbx/home/daytona/work/deep/er/b.bin" },
-        { .path = "work/na\xc3\xafve \"q\".txt" },
-        { .path = "work/missing.txt" },
-        { .path = "work" },
-        { .path = "work/empty.txt" }
-    };
+    struct pf_daytona_fetch files[] = { { .path = first_name },
+                                        { .path = "work/na\xc3\xafve \"q\".txt" },
+                                        { .path = "work/missing.txt" },
+                                        { .path = "work" },
+                                        { .path = "work/empty.txt" } };
     int r;
 
     for (int i = 0; i < 5; i++) {

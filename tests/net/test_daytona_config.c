@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "tempdir.h"
 #include "net/daytona_config.h"
 
 static const char *const variables[] = { "DAYTONA_API_KEY",    "DAYTONA_API_URL",
@@ -53,13 +54,13 @@ static void refuses(const struct pf_daytona_options *options)
 static void options_win_over_the_environment_and_that_over_files(void **state)
 {
     const char *standard = "https://app.daytona.io/api";
-    char dir[] = "/tmp/pinfold-test-XXXXXX";
+    char dir[200];
     int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     (void)state;
     for (size_t i = 0; i < PF_COUNT(variables); i++)
         unsetenv(variables[i]);
-    assert_non_null(mkdtemp(dir));
+    assert_non_null(test_tempdir("pinfold-test", dir, sizeof(dir)));
     assert_int_equal(chdir(dir), 0);
     refuses(&(struct pf_daytona_options){ 0 });
     in_file(".env", "DAYTONA_API_KEY=from-env\nDAYTONA_TARGET=eu\nOTHER=x\n"
