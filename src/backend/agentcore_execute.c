@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "backend/agentcore_archive.h"
+#include "backend/agentcore_tree.h"
 #include "backend/remote_output.h"
 #include "base/cancel.h"
 #include "base/cleanup.h"
@@ -132,7 +132,7 @@ static int fail_entry(const struct pf_ac_output *output, const char *cwd, struct
 
     if (!output->refused)
         return 0;
-    return pf_fail_at(err, pf_ac_errno_of(text->data), "enter directory", cwd);
+    return pf_fail_at(err, pf_remote_errno_of(text->data), "enter directory", cwd);
 }
 
 /* All of a stream of which only the start came with the command. */

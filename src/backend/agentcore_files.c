@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/agentcore_archive.h"
+#include "backend/agentcore_tree.h"
 #include "backend/remote_output.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
@@ -59,8 +59,8 @@ int pf_ac_script(struct pf_ac_box *box, const char *script, const char *const *w
     else if (ret->status == STATUS_TOO_LARGE)
         r = pf_file_too_large(path, PINFOLD_READ_MAX_BYTES, err);
     else
-        r = pf_fail_at(err, pf_ac_errno_of(ret->merged ? ret->out.data : ret->errs.data), operation,
-                       path);
+        r = pf_fail_at(err, pf_remote_errno_of(ret->merged ? ret->out.data : ret->errs.data),
+                       operation, path);
     pf_ac_output_done(ret);
     return r;
 }

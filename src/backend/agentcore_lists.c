@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "backend/agentcore_archive.h"
+#include "backend/agentcore_tree.h"
+#include "backend/remote_output.h"
 #include "backend/local_files.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -53,7 +54,7 @@ static int explain_missing(struct pf_ac_box *box, int stage_fd,
     if (r < 0)
         return r;
     for (size_t i = 0; i < count && at < output.out.len; i++) {
-        pf_fail_at(errors[i], pf_ac_errno_of(output.out.data + at), "read", paths[i]);
+        pf_fail_at(errors[i], pf_remote_errno_of(output.out.data + at), "read", paths[i]);
         at += strlen(output.out.data + at) + 1;
     }
     pf_ac_output_done(&output);

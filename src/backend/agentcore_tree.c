@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/agentcore_archive.h"
+#include "backend/agentcore_tree.h"
 #include "backend/local_files.h"
+#include "backend/remote_archive.h"
 #include "backend/remote_output.h"
 #include "base/base64.h"
 #include "base/cleanup.h"
@@ -61,7 +62,7 @@ static int send_stage(struct pf_ac_box *box, int stage_fd, struct pinfold_seed_r
 
     if (fd < 0)
         return fd;
-    r = pf_ac_pack(stage_fd, fd, &size, cancel, err);
+    r = pf_remote_pack(stage_fd, fd, &size, cancel, err);
     if (r == 0)
         r = pf_ac_put(box, fd, size, id, cancel, err);
     if (r < 0)
@@ -165,7 +166,7 @@ int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_remote_wanted *want
         r = pf_ac_fetch(box, script.data, wanted->bytes + (64 << 10), fd, cancel, err);
     if (id[0])
         pf_ac_forget(box, id);
-    return r < 0 ? r : pf_ac_unpack(fd, stage_fd, cancel, err);
+    return r < 0 ? r : pf_remote_unpack(fd, stage_fd, cancel, err);
 }
 
 int pf_ac_sync(void *state, const struct pinfold_sync_request *request,

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/agentcore_archive.h"
 #include "backend/daytona.h"
 #include "backend/remote_output.h"
 #include "base/base64.h"
@@ -191,7 +190,7 @@ static int fail_entry(const struct command *command, const struct pf_buf *log,
         return 0;
     reason = strchr(mark, ':') + 1;
     snprintf(line, sizeof(line), "pinfold: %.*s", (int)strcspn(reason, "\n"), reason);
-    return pf_fail_at(err, pf_ac_errno_of(line), "enter directory", command->cwd);
+    return pf_fail_at(err, pf_remote_errno_of(line), "enter directory", command->cwd);
 }
 
 static int understand(struct command *command, const struct pf_dt_run *run,

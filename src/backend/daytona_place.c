@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/agentcore_archive.h"
 #include "backend/daytona.h"
+#include "backend/remote_output.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 
@@ -41,7 +41,7 @@ static int take_answer(struct pf_buf *text, struct pf_dt_verdict *verdicts, size
         } else {
             char reason[200];
             snprintf(reason, sizeof(reason), "pinfold: %s", line[0] == '-' ? line + 2 : "");
-            verdict->sys_errno = pf_ac_errno_of(reason);
+            verdict->sys_errno = pf_remote_errno_of(reason);
         }
         line = end + 1;
     }

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/agentcore_archive.h"
 #include "backend/daytona.h"
+#include "backend/remote_output.h"
 #include "base/cancel.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -186,7 +186,7 @@ int pf_dt_script(struct pf_dt_box *box, const char *script, const char *const *w
         return pf_fail_os(err, ENOENT, "%s \"%s\": workspace root is gone: workspace %s", operation,
                           PF_QUOTE(path), PF_QUOTE(box->root));
     if (status == STATUS_FAILED)
-        return pf_fail_at(err, pf_ac_errno_of(text->data), operation, path);
+        return pf_fail_at(err, pf_remote_errno_of(text->data), operation, path);
     return pf_fail(err, PINFOLD_EBACKEND,
                    "%s \"%s\": the script there ended with status %d: \"%s\"", operation,
                    PF_QUOTE(path), status, PF_QUOTE(text->data ? text->data : ""));

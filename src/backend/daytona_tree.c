@@ -4,17 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-#include "backend/agentcore_archive.h"
 #include "backend/daytona.h"
+#include "backend/remote_archive.h"
+#include "backend/remote_output.h"
 #include "backend/remote_tree.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "tree/data.h"
 
 #define SCRIPT_MAX ((size_t)64 << 20)
-enum { BLOCK = 128 * 1024 };
 
 static int run_script(void *box, const char *script, int *ret_status, struct pf_buf *ret_text,
                       struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -64,58 +63,20 @@ static void forget(void *box, const char *name)
 
 /* ---- out ---- */
 
-/* Unpacks gzip's format as it comes. */
-struct inflating {
-    z_stream z;
-    int fd;
-    bool over;
-    uint64_t total, limit;
-    unsigned char out[BLOCK];
-};
-
-static int inflate_some(void *ctx, const void *data, size_t len, struct pinfold_error *err)
-{
-    struct inflating *job = ctx;
-    int state = Z_OK, r = 0;
-
-    job->z.next_in = (unsigned char *)(uintptr_t)data;
-    job->z.avail_in = (unsigned)len;
-    while (r == 0 && !job->over && state != Z_BUF_ERROR) {
-        job->z.next_out = job->out;
-        job->z.avail_out = BLOCK;
-        state = inflate(&job->z, Z_NO_FLUSH);
-        if (state == Z_MEM_ERROR) /* its window is made when it is first needed */
-            return pf_fail_nomem(err);
-        if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
-            return pf_fail(err, PINFOLD_EBACKEND, "what was fetched is not whole");
-        job->over = state == Z_STREAM_END;
-        job->total += BLOCK - job->z.avail_out;
-        if (job->total > job->limit)
-            return pf_fail_os(err, EFBIG, "unpack what was fetched");
-        r = pf_ac_keep(job->fd, job->out, BLOCK - job->z.avail_out);
-    }
-    return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : 0;
-}
-
 static int download(struct pf_dt_box *box, const char *path, uint64_t limit, int fd,
                     struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     const struct pf_daytona_call call = { .deadline = pf_clock_deadline(PF_DT_TRANSFER_NS),
                                           .cancel = cancel };
-    _cleanup_free_ struct inflating *job = calloc(1, sizeof(*job));
+    PF_CLEANUP(pf_inflater_freep) struct pf_inflater *inflater = NULL;
     struct pinfold_error own = PINFOLD_ERROR_INIT;
-    int r;
+    int r = pf_inflater_new(fd, limit, &inflater, &own);
 
-    if (!job || inflateInit2(&job->z, 15 + 16) != Z_OK)
-        return pf_fail_nomem(err);
-    job->fd = fd;
-    job->limit = limit;
-    r = pf_daytona_file_get(&box->toolbox, path, PF_BUF_UNLIMITED, &call, inflate_some, job, &own);
-    inflateEnd(&job->z);
-    if (r == 0 && !job->over)
-        r = pf_fail(&own, PINFOLD_EBACKEND, "what was fetched is not whole");
-    if (r == 0 && ftruncate(fd, (off_t)job->total) < 0) /* the last bytes may be a hole */
-        r = pf_fail_os(&own, errno, "keep what was fetched");
+    if (r == 0)
+        r = pf_daytona_file_get(&box->toolbox, path, PF_BUF_UNLIMITED, &call, pf_inflater_take,
+                                inflater, &own);
+    if (r == 0)
+        r = pf_inflater_end(inflater, &own);
     if (r < 0 && err)
         *err = own;
     return r;
@@ -139,7 +100,7 @@ static int fetch(void *box, const char *script, uint64_t limit, int fd,
         return pf_fail_nomem(err);
     r = run_script(box, whole.data, &status, &text, cancel, err);
     if (r == 0 && status != 0)
-        r = pf_fail_os(err, pf_ac_errno_of(text.data), "fetch");
+        r = pf_fail_os(err, pf_remote_errno_of(text.data), "fetch");
     if (r == 0)
         r = download(box, path, limit, fd, cancel, err);
     pf_dt_forget(box, path);

@@ -15,6 +15,8 @@
 #define WORD_LIMIT ((size_t)128 * 1024)  /* the kernel's, of any word, its NUL included */
 #define WORDS_LIMIT ((size_t)1536 << 10) /* and of all together, with room for those there */
 
+enum { LAST_ERRNO = 133 };
+
 static int check_words(const char *what, const char *const *words, size_t *total,
                        struct pinfold_error *err)
 {
@@ -41,6 +43,22 @@ int pf_remote_check(const struct pinfold_execute_options *options, const char *c
     if (r == 0)
         r = check_words("pass the variable", options->env, &total, err);
     return r < 0 ? r : check_words("pass the argument", options->argv, &total, err);
+}
+
+int pf_remote_errno_of(const char *text)
+{
+    size_t len = text ? strlen(text) : 0;
+
+    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+        len--;
+    for (int number = 1; number <= LAST_ERRNO; number++) {
+        const char *words = strerrordesc_np(number); /* as in the locale C */
+        size_t tail = words ? strlen(words) : 0;
+        if (tail > 0 && len > tail + 2 && memcmp(text + len - tail, words, tail) == 0 &&
+            text[len - tail - 2] == ':')
+            return number;
+    }
+    return EIO;
 }
 
 int pf_remote_unnamed(struct pinfold_error *err)

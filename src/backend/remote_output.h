@@ -15,6 +15,10 @@ int pf_remote_check(const struct pinfold_execute_options *options, const char *c
  * negative code. */
 int pf_remote_unnamed(struct pinfold_error *err);
 
+/* The errno behind a message of a command, which ends in the system's words; EIO when it does
+ * not. */
+int pf_remote_errno_of(const char *text);
+
 /* Give a stream, 0 or 1, to what composes results, as if it came out of a pipe: the bytes of fd,
  * which becomes the capture's, or those of data when fd is -1. */
 int pf_remote_give(struct pf_capture *capture, int number, const struct pf_buf *data, int fd,

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "backend/agentcore_archive.h"
 #include "backend/local_files.h"
+#include "backend/remote_archive.h"
 #include "backend/remote_output.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -108,7 +108,7 @@ static int send_stage(const struct pf_remote *remote, int stage_fd,
 
     if (fd < 0)
         return fd;
-    r = pf_ac_pack(stage_fd, fd, &size, cancel, err);
+    r = pf_remote_pack(stage_fd, fd, &size, cancel, err);
     if (r == 0)
         r = remote->put(remote->box, fd, size, name, cancel, err);
     if (r < 0)
@@ -236,7 +236,7 @@ int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wante
              remote->root, print, follow ? inside : "", follow ? "-h" : "");
     r = remote->fetch(remote->box, script, wanted->bytes + (64 << 10), fd, cancel, err);
     remote->forget(remote->box, name);
-    return r < 0 ? r : pf_ac_unpack(fd, stage_fd, cancel, err);
+    return r < 0 ? r : pf_remote_unpack(fd, stage_fd, cancel, err);
 }
 
 bool pf_remote_is_in(int stage_fd, const char *path)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "backend/agentcore_archive.h"
-#include "backend/remote_output.h"
-
+/* What a script prints there, of any size, comes here. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <zlib.h>
 
+#include "backend/agentcore_tree.h"
+#include "backend/remote_archive.h"
+#include "backend/remote_output.h"
 #include "base/base64.h"
 #include "base/cancel.h"
 #include "base/cleanup.h"
@@ -18,93 +18,6 @@
 
 #define SCRIPT_MAX ((size_t)64 << 20)
 #define AT_ONCE (PF_AC_INLINE / 8 * 5) /* bytes that in base64 are less than that */
-enum { LAST_ERRNO = 133, BLOCK = 128 * 1024 };
-
-int pf_ac_errno_of(const char *text)
-{
-    size_t len = text ? strlen(text) : 0;
-
-    while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-        len--;
-    for (int number = 1; number <= LAST_ERRNO; number++) {
-        const char *words = strerrordesc_np(number); /* as in the locale C */
-        size_t tail = words ? strlen(words) : 0;
-        if (tail > 0 && len > tail + 2 && memcmp(text + len - tail, words, tail) == 0 &&
-            text[len - tail - 2] == ':')
-            return number;
-    }
-    return EIO;
-}
-
-static bool is_zero(const char *data, size_t len)
-{
-    return len == 0 || (data[0] == '\0' && memcmp(data, data + 1, len - 1) == 0);
-}
-
-int pf_ac_keep(int fd, const void *data, size_t len)
-{
-    if (is_zero(data, len))
-        return lseek(fd, (off_t)len, SEEK_CUR) < 0 ? -errno : 0;
-    return pf_write_all(fd, data, len);
-}
-
-/* Unpacking gzip's format from one descriptor into another. */
-struct inflating {
-    int from, to;
-    uint64_t total, limit;
-    unsigned char in[BLOCK], out[BLOCK];
-    z_stream z;
-};
-
-/* One step. Returns 1 at the end, 0 to go on, or a negative code. */
-static int inflate_step(struct inflating *job, struct pinfold_error *err)
-{
-    size_t len;
-    int state, r;
-
-    if (job->z.avail_in == 0) {
-        ssize_t n = read(job->from, job->in, BLOCK);
-        if (n < 0)
-            return pf_fail_os(err, errno, "read what was fetched");
-        job->z.next_in = job->in;
-        job->z.avail_in = (unsigned)n;
-    }
-    job->z.next_out = job->out;
-    job->z.avail_out = BLOCK;
-    state = inflate(&job->z, Z_NO_FLUSH);
-    if (state == Z_MEM_ERROR) /* its window is made when it is first needed */
-        return pf_fail_nomem(err);
-    if (state != Z_OK && state != Z_STREAM_END)
-        return pf_fail(err, PINFOLD_EBACKEND, "what was fetched is not whole");
-    len = BLOCK - job->z.avail_out;
-    job->total += len;
-    if (job->total > job->limit)
-        return pf_fail_os(err, EFBIG, "unpack what was fetched");
-    r = pf_ac_keep(job->to, job->out, len);
-    return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : state == Z_STREAM_END;
-}
-
-int pf_ac_inflate(int from, int to, uint64_t limit, struct pinfold_cancel *cancel,
-                  struct pinfold_error *err)
-{
-    _cleanup_free_ struct inflating *job = calloc(1, sizeof(*job));
-    int r;
-
-    if (!job || inflateInit2(&job->z, 15 + 16) != Z_OK)
-        return pf_fail_nomem(err);
-    job->from = from;
-    job->to = to;
-    job->limit = limit;
-    do {
-        r = pf_cancel_check(cancel, err);
-        if (r == 0)
-            r = inflate_step(job, err);
-    } while (r == 0);
-    inflateEnd(&job->z);
-    if (r > 0 && ftruncate(to, (off_t)job->total) < 0)
-        r = pf_fail_os(err, errno, "keep what was fetched");
-    return r < 0 ? r : 0;
-}
 
 /* Have the script's output put into parts there; what is small comes at once, in inlined. */
 static int prepare(struct pf_ac_box *box, const char *script, const char *id, uint64_t *ret_size,
@@ -129,9 +42,9 @@ static int prepare(struct pf_ac_box *box, const char *script, const char *id, ui
         return r;
     if (!output.out.data || output.status != 0 ||
         sscanf(output.out.data, "%d %llu", &status, &size) != 2 || size == 0)
-        r = pf_fail_os(err, pf_ac_errno_of(output.errs.data), "prepare to fetch");
+        r = pf_fail_os(err, pf_remote_errno_of(output.errs.data), "prepare to fetch");
     else if (status != 0)
-        r = pf_fail_os(err, pf_ac_errno_of(output.errs.data), "fetch");
+        r = pf_fail_os(err, pf_remote_errno_of(output.errs.data), "fetch");
     *ret_size = size;
     rest = r == 0 ? strchr(output.out.data, '\n') : NULL;
     if (rest && rest[1]) {
@@ -177,5 +90,5 @@ int pf_ac_fetch(struct pf_ac_box *box, const char *script, uint64_t limit, int f
         pf_ac_forget(box, id);
     if (r == 0 && lseek(packed, 0, SEEK_SET) < 0)
         r = pf_fail_os(err, errno, "read what was fetched");
-    return r < 0 ? r : pf_ac_inflate(packed, fd, limit, cancel, err);
+    return r < 0 ? r : pf_remote_inflate(packed, fd, limit, cancel, err);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tar archives in GNU's form: what goes to the session is written here, and what comes from there
- * is read as if an enemy had made it. */
+/* Tar archives in GNU's form: what goes to another machine is written here, and what comes from
+ * there is read as if an enemy had made it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <pinfold/backend.h>
 #include <zlib.h>
 
-#include "backend/agentcore_archive.h"
+#include "backend/remote_archive.h"
 #include "base/cancel.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -189,8 +190,8 @@ static int put_tree(struct packer *packer, int root_fd, struct pinfold_error *er
     return r;
 }
 
-int pf_ac_pack(int root_fd, int fd, uint64_t *ret_size, struct pinfold_cancel *cancel,
-               struct pinfold_error *err)
+int pf_remote_pack(int root_fd, int fd, uint64_t *ret_size, struct pinfold_cancel *cancel,
+                   struct pinfold_error *err)
 {
     _cleanup_free_ char *buffer = malloc(CHUNK);
     struct packer packer = { .buffer = buffer, .cancel = cancel };
@@ -292,7 +293,7 @@ static int take_content(struct unpacker *unpacker, int fd, uint64_t size, struct
         r = take(unpacker, unpacker->buffer, len, err);
         if (r < 0)
             return r;
-        wrong = pf_ac_keep(fd, unpacker->buffer, len);
+        wrong = pf_remote_keep(fd, unpacker->buffer, len);
         if (wrong < 0)
             return pf_fail_os(err, -wrong, "keep what was fetched");
         left -= len;
@@ -390,7 +391,7 @@ static int take_record(struct unpacker *unpacker, const struct header *header,
     return r;
 }
 
-int pf_ac_unpack(int fd, int root_fd, struct pinfold_cancel *cancel, struct pinfold_error *err)
+int pf_remote_unpack(int fd, int root_fd, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     _cleanup_free_ char *buffer = malloc(CHUNK);
     struct unpacker unpacker = { .fd = fd, .root_fd = root_fd, .buffer = buffer, .cancel = cancel };

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "backend/agentcore_archive.h"
+#include "backend/remote_archive.h"
 #include "base/cleanup.h"
 #include "tempdir.h"
 
@@ -153,7 +153,7 @@ static int tear_down(void **state)
 
 static int unpack(void)
 {
-    return pf_ac_unpack(f.archive, f.root, NULL, &f.err);
+    return pf_remote_unpack(f.archive, f.root, NULL, &f.err);
 }
 
 static void unpacks(void)
@@ -439,7 +439,7 @@ static int inflate_to(int to, uint64_t limit)
 {
     assert_int_equal(lseek(f.archive, 0, SEEK_SET), 0);
     f.err = (struct pinfold_error)PINFOLD_ERROR_INIT;
-    return pf_ac_inflate(f.archive, to, limit, NULL, &f.err);
+    return pf_remote_inflate(f.archive, to, limit, NULL, &f.err);
 }
 
 static void a_bomb_ends_at_the_limit_and_costs_no_room(void **state)
@@ -497,10 +497,10 @@ static void what_is_packed_is_unpacked_again(void **state)
     assert_int_equal(write(fd, "long", 4), 4);
     close(fd);
     assert_int_equal(symlinkat("../outside", from, "link"), 0);
-    assert_int_equal(pf_ac_pack(from, packed, &size, NULL, &f.err), 0);
+    assert_int_equal(pf_remote_pack(from, packed, &size, NULL, &f.err), 0);
     close(from);
     assert_int_equal(lseek(packed, 0, SEEK_SET), 0);
-    assert_int_equal(pf_ac_inflate(packed, f.archive, 1 << 20, NULL, &f.err), 0);
+    assert_int_equal(pf_remote_inflate(packed, f.archive, 1 << 20, NULL, &f.err), 0);
     unpacks();
     holds(name, "long");
     assert_int_equal(mode_of(name), S_IFREG | 0700);
@@ -531,5 +531,5 @@ int main(void)
         TEST(what_is_packed_is_unpacked_again),
     };
 
-    return cmocka_run_group_tests_name("agentcore_tar", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("remote_tar", tests, NULL, NULL);
 }
