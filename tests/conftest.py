@@ -32,3 +32,16 @@ def owner(request: pytest.FixtureRequest) -> Iterator[Owner]:
             made.give(place)
         yield made
         assert list(made.tmp.iterdir()) == [], "something was left behind"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A small project: text, bytes, a secret that is not seeded, a program."""
+    place = tmp_path / "project"
+    (place / "src").mkdir(parents=True)
+    (place / "src/main.c").write_text("int main;\n")
+    (place / "logo.png").write_bytes(bytes(range(256)))
+    (place / ".env").write_text("TOKEN=secret\n")
+    (place / "tool.sh").write_text("#!/bin/sh\necho tool\n")
+    (place / "tool.sh").chmod(0o755)
+    return place

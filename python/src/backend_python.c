@@ -373,11 +373,13 @@ static bool copy_transfers(PyObject *list, const void *requests, size_t size, si
     return ret->items != NULL;
 }
 
-static int transfer(void *state, const char *name, PyObject *args, const void *requests,
-                    size_t size, size_t count, struct pinfold_transfer_results *ret,
-                    struct pinfold_error *err)
+/* Takes the list. */
+static int transfer(void *state, const char *name, PyObject *list, bool overwrite,
+                    const void *requests, size_t size, size_t count,
+                    struct pinfold_transfer_results *ret, struct pinfold_error *err)
 {
     struct pinfold_transfer_results results = { 0 };
+    PyObject *args = Py_BuildValue("(NN)", list, PyBool_FromLong(overwrite));
     PyObject *answer = call_method(state, name, args);
     int r = settle(answer, answer && copy_transfers(answer, requests, size, count, &results), name,
                    err);
@@ -406,9 +408,8 @@ static int upload_files(void *state, const struct pinfold_upload *files, size_t 
                        Py_BuildValue("(Ny#N)", pf_path_from(files[i].path),
                                      files[i].data ? files[i].data : "", (Py_ssize_t)files[i].len,
                                      pf_path_from(files[i].host_path)));
-    return leave(&guard, transfer(state, "upload_files",
-                                  Py_BuildValue("(NN)", list, PyBool_FromLong(overwrite)), files,
-                                  sizeof(*files), count, ret, err));
+    return leave(&guard, transfer(state, "upload_files", list, overwrite, files, sizeof(*files),
+                                  count, ret, err));
 }
 
 static int download_files(void *state, const struct pinfold_download *files, size_t count,
@@ -427,9 +428,8 @@ static int download_files(void *state, const struct pinfold_download *files, siz
         PyList_SetItem(list, (Py_ssize_t)i,
                        Py_BuildValue("(NN)", pf_path_from(files[i].path),
                                      pf_path_from(files[i].host_path)));
-    return leave(&guard, transfer(state, "download_files",
-                                  Py_BuildValue("(NN)", list, PyBool_FromLong(overwrite)), files,
-                                  sizeof(*files), count, ret, err));
+    return leave(&guard, transfer(state, "download_files", list, overwrite, files, sizeof(*files),
+                                  count, ret, err));
 }
 
 /* ---- execute ---- */

@@ -3,54 +3,29 @@
 session that was left behind."""
 
 import json
-import os
 import shutil
 import signal
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from client import KEY, SECRET, Fake, wait_until
-from owners import BUILD
-
-PINFOLD = str(BUILD / "pinfold")
+from remote_runner import PINFOLD, RemoteRunner
 
 
-class Runner:
-    """The command with an environment that has nothing of AWS but what is said here."""
-
+class Runner(RemoteRunner):
     def __init__(self, fake: Fake, tmp: Path) -> None:
-        self.fake = fake
-        self.tmp = tmp / "tmpdir"
-        self.tmp.mkdir()
-        (tmp / "home").mkdir()
-        self.env = {name: value for name, value in os.environ.items()
-                    if not name.startswith("AWS_") and not name.lower().endswith("_proxy")}
-        self.env |= {
-            "TMPDIR": str(self.tmp), "HOME": str(tmp / "home"), "AWS_REGION": "us-west-2",
+        home = tmp / "home"
+        home.mkdir()
+        super().__init__("agentcore", "AWS_", tmp, {
+            "HOME": str(home), "AWS_REGION": "us-west-2",
             "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_ENDPOINT_URL_BEDROCK_AGENTCORE": fake.endpoint,
-        }
-
-    def start(self, *words: Any) -> subprocess.Popen:
-        # Tests in the background of a shell are started with SIGINT ignored, which is kept.
-        return subprocess.Popen(["env", "--default-signal", PINFOLD, "run", "--backend",
-                                 "agentcore", *map(str, words)],
-                                env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
-
-    def __call__(self, *words: Any) -> subprocess.CompletedProcess:
-        child = self.start(*words)
-        try:
-            out, err = child.communicate(timeout=120)
-        finally:
-            child.kill()
-        assert list(self.tmp.iterdir()) == [], "a temporary directory was left behind"
-        return subprocess.CompletedProcess(words, child.returncode, out, err)
+        })
+        self.fake = fake
 
     def sessions(self) -> list[str]:
         return [one["status"] for one in self.fake.control("sessions", method="GET")]
@@ -63,18 +38,6 @@ class Runner:
 @pytest.fixture
 def run(fake: Fake, tmp_path: Path) -> Runner:
     return Runner(fake, tmp_path)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    place = tmp_path / "project"
-    (place / "src").mkdir(parents=True)
-    (place / "src/main.c").write_text("int main;\n")
-    (place / "logo.png").write_bytes(bytes(range(256)))
-    (place / ".env").write_text("TOKEN=secret\n")
-    (place / "tool.sh").write_text("#!/bin/sh\necho tool\n")
-    (place / "tool.sh").chmod(0o755)
-    return place
 
 
 def test_a_command_runs_there_and_its_streams_and_status_come_back(run: Runner) -> None:

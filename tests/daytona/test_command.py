@@ -3,47 +3,22 @@
 sandbox that was left behind."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from daytona_client import KEY, Fake, wait_until
-from owners import BUILD
-
-PINFOLD = str(BUILD / "pinfold")
+from remote_runner import PINFOLD, RemoteRunner
 
 
-class Runner:
-    """The command with an environment that has nothing of Daytona but what is said here."""
-
+class Runner(RemoteRunner):
     def __init__(self, fake: Fake, tmp: Path) -> None:
+        super().__init__("daytona", "DAYTONA_", tmp, {
+            "DAYTONA_API_KEY": KEY, "DAYTONA_API_URL": fake.endpoint + "/api"})
         self.fake = fake
-        self.tmp, self.here = tmp / "tmpdir", tmp / "here"
-        self.tmp.mkdir()
-        self.here.mkdir()
-        self.env = {name: value for name, value in os.environ.items()
-                    if not name.startswith("DAYTONA_") and not name.lower().endswith("_proxy")}
-        self.env |= {"TMPDIR": str(self.tmp), "DAYTONA_API_KEY": KEY,
-                     "DAYTONA_API_URL": fake.endpoint + "/api"}
-
-    def start(self, *words: Any) -> subprocess.Popen:
-        return subprocess.Popen([PINFOLD, "run", "--backend", "daytona", *map(str, words)],
-                                env=self.env, cwd=self.here, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def __call__(self, *words: Any) -> subprocess.CompletedProcess:
-        child = self.start(*words)
-        try:
-            out, err = child.communicate(timeout=180)
-        finally:
-            child.kill()
-        assert list(self.tmp.iterdir()) == [], "a temporary directory was left behind"
-        return subprocess.CompletedProcess(words, child.returncode, out, err)
 
     def made(self) -> list[dict]:
         """What sandboxes were asked for."""
@@ -63,18 +38,6 @@ class Runner:
 @pytest.fixture
 def run(fake: Fake, tmp_path: Path) -> Runner:
     return Runner(fake, tmp_path)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    place = tmp_path / "project"
-    (place / "src").mkdir(parents=True)
-    (place / "src/main.c").write_text("int main;\n")
-    (place / "logo.png").write_bytes(bytes(range(256)))
-    (place / ".env").write_text("TOKEN=secret\n")
-    (place / "tool.sh").write_text("#!/bin/sh\necho tool\n")
-    (place / "tool.sh").chmod(0o755)
-    return place
 
 
 def test_a_command_runs_there_and_its_streams_and_status_come_back(run: Runner) -> None:
