@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the command takes libraries that are too slow to start, or too large. There are three
+ * What of the command takes libraries that are too slow to start, or too large. There are four
  * programs of the same sources: pinfold, which can do the common things at once, pinfold-full,
- * which can do everything on this machine, and pinfold-remote, which has libcurl and can talk to
- * services as well. Each executes a later one when it is asked for more. Where there is one C
- * library only, pinfold is the full one.
+ * which can do everything on this machine, pinfold-remote, which has libcurl and can talk to
+ * services as well, and pinfold-mcp, which is a server besides. Each executes a later one when it
+ * is asked for more. Where there is one C library only, pinfold is the full one.
  */
 #ifndef PF_CLI_EXTRAS_H
 #define PF_CLI_EXTRAS_H
@@ -15,7 +15,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
-enum pf_program { PF_FRONT, PF_FULL, PF_REMOTE };
+enum pf_program { PF_FRONT, PF_FULL, PF_REMOTE, PF_MCP };
 extern const enum pf_program pf_program; /* this one */
 
 struct pf_extras {
@@ -34,6 +34,10 @@ extern const struct pf_extras *const pf_extras;
  * make one. Returns 0 or a negative pinfold_code. */
 extern int (*const pf_new_remote)(const struct pf_options *options,
                                   struct pinfold_backend **ret_backend, struct pinfold_error *err);
+
+/* Be a server of the Model Context Protocol. Returns the exit status. NULL in the programs that are
+ * none. */
+extern int (*const pf_serve_mcp)(const struct pf_options *options);
 
 /* Execute another program with main's argv, if this is an earlier one. Returns false when it is
  * not; else, having failed and said why, true with the exit status. */

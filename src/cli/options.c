@@ -279,6 +279,20 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
     return NULL;
 }
 
+static const char *apply_read_only(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->read_only = true;
+    return NULL;
+}
+
+static const char *apply_no_roots(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->no_roots = true;
+    return NULL;
+}
+
 static const struct flag flags[] = {
     { "backend", "NAME",
       "isolated (default); local: the host itself; agentcore, daytona: see below",
@@ -340,7 +354,7 @@ static const struct flag flags[] = {
     { "timeout", "SECONDS", "stop it after this time, 1.5 say (default 120; on a terminal none)",
       PF_FOR_RUN, 0, apply_timeout },
     { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
-      PF_FOR_COMMAND, 0, apply_max_output },
+      PF_FOR_COMMAND | PF_FOR_MCP, 0, apply_max_output },
     { "env", "NAME=VALUE", "set a variable for the command; repeatable", PF_FOR_RUN, 0, apply_env },
     { "no-inherit-env", NULL, "local: give the command no variable but those of --env", PF_FOR_RUN,
       0, apply_no_inherit_env },
@@ -350,6 +364,10 @@ static const struct flag flags[] = {
       apply_audit },
     { "json", NULL, "print one JSON object with all results", PF_FOR_COMMAND | PF_FOR_PLAN, 0,
       apply_json },
+    { "read-only", NULL, "the client may look at everything, and change nothing", PF_FOR_MCP, 0,
+      apply_read_only },
+    { "no-roots", NULL, "take no seed from the client; without this its first root is the seed",
+      PF_FOR_MCP, 0, apply_no_roots },
     { "quiet", NULL, "no warnings, notes and summaries on stderr", PF_FOR_RUN | PF_FOR_PLAN, 'q',
       apply_quiet },
     { "help", NULL, "show this help", ~0U, 'h', NULL },
@@ -504,6 +522,39 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
     pf_say_set_quiet(options.quiet);
     *ret_options = options;
     return true;
+}
+
+/* What is wrong with seed, sync and workspace together, or NULL. */
+static const char *check_travel(const struct pf_options *options)
+{
+    if (options->agentcore && options->workspace)
+        return "--workspace is a directory of this machine; with agentcore it is in its session";
+    if (options->daytona && options->workspace)
+        return "--workspace is a directory of this machine; with daytona it is in its sandbox";
+    if (options->snapshot && options->image)
+        return "--snapshot and --image: a sandbox is made of one of them";
+    if (options->overlay && !options->isolated)
+        return "--seed-mode overlay needs --backend isolated";
+    if (options->overlay && !options->seed)
+        return "--seed-mode overlay without --seed has nothing to show";
+    if (options->wants_sync && !options->sync && !options->seed)
+        return "--sync without --seed has nowhere to go: name a directory, --sync=DIR";
+    return NULL;
+}
+
+int pf_options_check(const struct pf_command *command, const struct pf_options *options)
+{
+    const char *wrong = check_travel(options);
+
+    if (wrong)
+        return pf_usage_error(command, "%s", wrong);
+    if (options->isolated_alone && !options->isolated)
+        return pf_usage_error(command, "--%s needs --backend isolated", options->isolated_alone);
+    if (options->agentcore_alone && !options->agentcore)
+        return pf_usage_error(command, "--%s needs --backend agentcore", options->agentcore_alone);
+    if (options->daytona_alone && !options->daytona)
+        return pf_usage_error(command, "--%s needs --backend daytona", options->daytona_alone);
+    return 0;
 }
 
 void pf_options_done(struct pf_options *options)

@@ -21,6 +21,7 @@ enum {
     PF_AGENTCORE_ALONE = 32, /* as for the isolated backend */
     PF_FOR_AGENTCORE = PF_FOR_RUN | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
     PF_DAYTONA_ALONE = 64,
+    PF_FOR_MCP = 128, /* together with PF_FOR_RUN */
     PF_FOR_DAYTONA = PF_FOR_RUN | PF_FOR_PLAN | PF_DAYTONA_ALONE,
 };
 
@@ -31,9 +32,10 @@ struct pf_options {
     const char *workspace;
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
-    bool tty;          /* run the command on a terminal */
-    bool takes_extras; /* something of extras.h */
-    bool isolated;     /* no --backend, or this one */
+    bool read_only, no_roots; /* of mcp */
+    bool tty;                 /* run the command on a terminal */
+    bool takes_extras;        /* something of extras.h */
+    bool isolated;            /* no --backend, or this one */
     bool agentcore, daytona;
     const char *isolated_alone; /* an option given that only this backend has */
     const char *agentcore_alone, *daytona_alone;
@@ -63,6 +65,10 @@ void pf_options_done(struct pf_options *options);
 
 /* Whether the workspace is elsewhere, made by a service for this run, and gone after it. */
 bool pf_options_remote(const struct pf_options *options);
+
+/* Check that options for a sandbox go together, and with its backend. Returns 0, or the exit status
+ * after having complained. */
+int pf_options_check(const struct pf_command *command, const struct pf_options *options);
 
 /* Complain about how a command was called, and say where its help is. Returns the exit status. */
 int pf_usage_error(const struct pf_command *command, const char *format, ...)

@@ -330,35 +330,14 @@ static const char *check_terminal(const struct pf_options *options)
                                : "stdin is not a terminal; 'pinfold run' without --tty needs none";
 }
 
-/* What is wrong with seed, sync and workspace together, or NULL. */
-static const char *check_travel(const struct pf_options *options)
-{
-    if (options->agentcore && options->workspace)
-        return "--workspace is a directory of this machine; with agentcore it is in its session";
-    if (options->daytona && options->workspace)
-        return "--workspace is a directory of this machine; with daytona it is in its sandbox";
-    if (options->snapshot && options->image)
-        return "--snapshot and --image: a sandbox is made of one of them";
-    if (options->overlay && !options->isolated)
-        return "--seed-mode overlay needs --backend isolated";
-    if (options->overlay && !options->seed)
-        return "--seed-mode overlay without --seed has nothing to show";
-    if (options->wants_sync && !options->sync && !options->seed)
-        return "--sync without --seed has nowhere to go: name a directory, --sync=DIR";
-    return NULL;
-}
-
-/* Returns NULL, or what is wrong with how the options go together. */
+/* Returns NULL, or what is wrong with what is to be run. */
 static const char *check(const struct pf_options *options, bool is_shell)
 {
-    const char *wrong;
-
     if (is_shell && options->command[0])
         return "it takes no command; 'pinfold run --tty' runs one on a terminal";
     if (!is_shell && !options->command[0])
         return "no command to run";
-    wrong = check_terminal(options);
-    return wrong ? wrong : check_travel(options);
+    return check_terminal(options);
 }
 
 int pf_run_command(const struct pf_command *command, int argc, char **argv)
@@ -376,17 +355,8 @@ int pf_run_command(const struct pf_command *command, int argc, char **argv)
               : run.options.takes_extras      ? PF_FULL
                                               : PF_FRONT;
     wrong = check(&run.options, is_shell);
-    if (wrong)
-        status = pf_usage_error(command, "%s", wrong);
-    else if (run.options.isolated_alone && !run.options.isolated)
-        status = pf_usage_error(command, "--%s needs --backend isolated",
-                                run.options.isolated_alone);
-    else if (run.options.agentcore_alone && !run.options.agentcore)
-        status = pf_usage_error(command, "--%s needs --backend agentcore",
-                                run.options.agentcore_alone);
-    else if (run.options.daytona_alone && !run.options.daytona)
-        status = pf_usage_error(command, "--%s needs --backend daytona", run.options.daytona_alone);
-    else if (!pf_hand_over(program, argv - 1, &status)) {
+    status = wrong ? pf_usage_error(command, "%s", wrong) : pf_options_check(command, &run.options);
+    if (!status && !pf_hand_over(program, argv - 1, &status)) {
         pinfold_log_set_handler(pf_say_log, NULL);
         status = run_and_report(&run);
         pinfold_execute_result_done(&run.result);

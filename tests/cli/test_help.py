@@ -8,7 +8,7 @@ import pytest
 
 from helpers import BUILD, ROOT
 
-COMMANDS = ["run", "shell", "plan", "doctor", "version", "help"]
+COMMANDS = ["run", "shell", "plan", "mcp", "doctor", "version", "help"]
 COMPLETE = r"""
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
