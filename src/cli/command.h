@@ -23,6 +23,7 @@ struct pf_command {
 extern const struct pf_command pf_command_run;
 extern const struct pf_command pf_command_shell;
 extern const struct pf_command pf_command_plan;
+extern const struct pf_command pf_command_config;
 extern const struct pf_command pf_command_mcp;
 extern const struct pf_command pf_command_doctor;
 extern const struct pf_command pf_command_version;

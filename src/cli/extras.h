@@ -35,6 +35,18 @@ extern const struct pf_extras *const pf_extras;
 extern int (*const pf_new_remote)(const struct pf_options *options,
                                   struct pinfold_backend **ret_backend, struct pinfold_error *err);
 
+/* What only the last program has: TOML, for policies, and what else a server takes. NULL in the
+ * others. */
+struct pf_mcp_extras {
+    /* pf_apply_policy() and pf_config_check(): config_check.h. */
+    char **(*words)(const struct pf_command *command, const struct pf_options *options, int argc,
+                    char **argv);
+    int (*check_config)(const struct pf_command *command, const struct pf_options *options,
+                        int argc, char **argv);
+};
+
+extern const struct pf_mcp_extras *const pf_mcp_extras;
+
 /* Be a server of the Model Context Protocol. Returns the exit status. NULL in the programs that are
  * none. */
 extern int (*const pf_serve_mcp)(const struct pf_options *options);

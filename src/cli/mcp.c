@@ -16,10 +16,12 @@ static int run_mcp(const struct pf_command *command, int argc, char **argv)
     if (options.command[0])
         status = pf_usage_error(command, "%s: takes no command; clients say what to run",
                                 options.command[0]);
-    else
+    else if (!pf_hand_over(PF_MCP, argv - 1, &status)) {
+        /* Only now is it known what the policy says. */
         status = pf_options_check(command, &options);
-    if (!status && !pf_hand_over(PF_MCP, argv - 1, &status))
-        status = pf_serve_mcp(&options);
+        if (!status)
+            status = pf_serve_mcp(&options);
+    }
     pf_options_done(&options);
     return status;
 }

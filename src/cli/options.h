@@ -21,7 +21,8 @@ enum {
     PF_AGENTCORE_ALONE = 32, /* as for the isolated backend */
     PF_FOR_AGENTCORE = PF_FOR_RUN | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
     PF_DAYTONA_ALONE = 64,
-    PF_FOR_MCP = 128, /* together with PF_FOR_RUN */
+    PF_FOR_MCP = 128,    /* together with PF_FOR_RUN */
+    PF_FOR_CONFIG = 256, /* likewise */
     PF_FOR_DAYTONA = PF_FOR_RUN | PF_FOR_PLAN | PF_DAYTONA_ALONE,
 };
 
@@ -31,6 +32,7 @@ struct pf_options {
     const char *sync; /* NULL with wants_sync: back to the seed */
     const char *workspace;
     const char *audit;
+    const char *config; /* the policy file that was named */
     bool wants_sync, json, quiet, no_inherit_env;
     bool read_only, no_roots; /* of mcp */
     bool tty;                 /* run the command on a terminal */
@@ -47,13 +49,21 @@ struct pf_options {
     const char *rootfs;
     struct pinfold_limits limits; /* 0: not given */
     double timeout_seconds;       /* 0: not given */
-    uint64_t max_output_bytes;    /* 0: not given */
-    const char **exclude; /* the lists are NULL-terminated, never NULL, and one allocation */
+    double ttl_seconds;           /* likewise, as the next ones */
+    double resume_seconds;
+    const char *http;          /* ADDRESS:PORT */
+    const char **http_hosts;   /* names that it is asked by, besides those of this machine */
+    const char **tokens;       /* NAME:MODE, NAME:MODE:file:PATH or NAME:MODE:env:NAME */
+    bool http_anywhere;        /* addresses that are not of this machine's loopback, too */
+    uint64_t max_output_bytes; /* 0: not given */
+    const char **exclude;      /* the lists are NULL-terminated, never NULL, and one allocation */
     const char **include;
     const char **env;
     const char **ro, **rw;
     const char **net_allow; /* --net allow=... */
     char **command;         /* NULL-terminated; its first is NULL when there is none */
+    uint64_t given;         /* which options were, one bit each: pf_options_given() */
+    char **words;           /* of a policy, which the strings above point into; else NULL */
 };
 
 /* Parse argv (argv[0] is the subcommand). Returns true to go on; false when there is nothing more
@@ -62,6 +72,18 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
                       struct pf_options *ret_options, int *ret_status);
 
 void pf_options_done(struct pf_options *options);
+
+/* Whether an option was given; whether a command takes it. Neither is so for an unknown name. */
+bool pf_options_given(const struct pf_options *options, const char *name);
+bool pf_options_takes(const struct pf_command *command, const char *name);
+
+/* What is wrong with a value of an option, or NULL. */
+const char *pf_options_check_value(const char *name, const char *value);
+
+/* Tell every option in words that pf_options_parse() has found nothing wrong with; value is NULL
+ * when there is none. Returns 0, or what fn returned that was not. */
+int pf_options_each(const struct pf_command *command, int argc, char **argv,
+                    int (*fn)(void *ctx, const char *name, const char *value), void *ctx);
 
 /* Whether the workspace is elsewhere, made by a service for this run, and gone after it. */
 bool pf_options_remote(const struct pf_options *options);

@@ -7,3 +7,5 @@
 const enum pf_program pf_program = PF_REMOTE;
 
 int (*const pf_serve_mcp)(const struct pf_options *options) = NULL;
+
+const struct pf_mcp_extras *const pf_mcp_extras = NULL;
