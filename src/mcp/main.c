@@ -4,6 +4,7 @@
 
 #include "cli/extras.h"
 #include "cli/say.h"
+#include "mcp/http.h"
 #include "mcp/server.h"
 #include "mcp/stdio.h"
 #include "mcp/stop.h"
@@ -35,7 +36,8 @@ static int serve(const struct pf_options *options)
         r = pf_mcp_server_new(options, &server, &err);
     if (r == 0) {
         pinfold_log_set_handler(log_line, server);
-        r = pf_mcp_serve_stdio(server, mode, &err);
+        r = options->http ? pf_mcp_serve_http(server, options, &err)
+                          : pf_mcp_serve_stdio(server, mode, &err);
         pinfold_log_set_handler(pf_say_log, NULL);
     }
     if (r < 0)

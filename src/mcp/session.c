@@ -366,6 +366,21 @@ void pf_mcp_notified(struct pf_mcp_session *session, const struct pf_mcp_message
     /* What we do not know is passed over, as the protocol wants it. */
 }
 
+void pf_mcp_session_cancel(struct pf_mcp_session *session, const void *origin)
+{
+    struct pf_mcp_call *call;
+
+    pthread_mutex_lock(&session->lock);
+    DL_FOREACH(session->calls, call)
+    {
+        if (call->origin == origin && !call->method->quick) {
+            call->cancelled = true;
+            pinfold_cancel_fire(call->cancel);
+        }
+    }
+    pthread_mutex_unlock(&session->lock);
+}
+
 /* ---- life ---- */
 
 int pf_mcp_session_new(struct pf_mcp_server *server, const struct pf_mcp_session_options *options,

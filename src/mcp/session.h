@@ -35,6 +35,9 @@ int pf_mcp_session_new(struct pf_mcp_server *server, const struct pf_mcp_session
  * an error answers. Otherwise there will be no reply. Any thread, several at once. */
 bool pf_mcp_receive(struct pf_mcp_session *session, const char *text, size_t len, void *origin);
 
+/* Cancel what this origin brought and is still under way, as the client could. */
+void pf_mcp_session_cancel(struct pf_mcp_session *session, const void *origin);
+
 /* Answer a message that was longer than PF_MCP_MESSAGE_MAX. */
 void pf_mcp_refuse_long(struct pf_mcp_session *session, void *origin);
 
