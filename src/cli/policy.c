@@ -203,7 +203,7 @@ char **pf_policy_words(const struct pf_policy *policy, int argc, char **argv,
 {
     size_t count = (size_t)argc + 2, bytes = 0, next = 0;
     char **words;
-    char *text;
+    char *text, *end;
 
     bytes += sizeof(keep_out);
     for (size_t i = 0; i < pf_key_count; i++) {
@@ -218,6 +218,7 @@ char **pf_policy_words(const struct pf_policy *policy, int argc, char **argv,
     if (!words)
         return NULL;
     text = (char *)(words + count);
+    end = text + bytes;
     words[next++] = argv[0];
     if (takes(ctx, "exclude")) {
         words[next++] = memcpy(text, keep_out, sizeof(keep_out));
@@ -227,8 +228,9 @@ char **pf_policy_words(const struct pf_policy *policy, int argc, char **argv,
         const struct pf_setting *setting = &policy->settings[i];
         for (size_t j = 0; counts(policy, i, given, ctx, takes) && j < setting->count; j++) {
             words[next++] = text;
-            text += 1 + snprintf(text, bytes, *setting->values[j] ? "--%s=%s" : "--%s",
-                                 pf_keys[i].option, setting->values[j]);
+            text += 1 + snprintf(text, (size_t)(end - text),
+                                 *setting->values[j] ? "--%s=%s" : "--%s", pf_keys[i].option,
+                                 setting->values[j]);
         }
     }
     for (int i = 1; i < argc; i++)

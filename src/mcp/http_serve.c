@@ -18,7 +18,7 @@
 #include "mcp/http_request.h"
 #include "mcp/stop.h"
 
-enum { CONNECTIONS_MAX = 512, CONNECTION_MEMORY = 32 * 1024, IDLE_SECONDS = 30 };
+enum { CONNECTIONS_MAX = 512, CONNECTION_MEMORY = 32 * 1024, IDLE_SECONDS = 15 };
 #define DEFAULT_RESUME_SECONDS 15.0
 #define DEFAULT_TTL_SECONDS 3600.0
 

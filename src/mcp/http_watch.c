@@ -12,7 +12,7 @@
 
 /* A whole request comes within this time after its connection was made, or after the request
  * before it; a connection that is idle is closed then, too. */
-#define REQUEST_NS (30 * SECOND_NS)
+#define REQUEST_NS (15 * SECOND_NS)
 
 /* Something is said on a stream that often, so that proxies do not take it for dead. */
 #define KEEPALIVE_NS (15 * SECOND_NS)
