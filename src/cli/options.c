@@ -286,6 +286,13 @@ static const char *apply_read_only(struct pf_options *options, const char *value
     return NULL;
 }
 
+static const char *apply_ttl(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_decimal(&options->ttl_seconds, 1e9, value);
+
+    return wrong ? "not a number of seconds greater than 0, such as 3600" : NULL;
+}
+
 static const char *apply_no_roots(struct pf_options *options, const char *value)
 {
     (void)value;
@@ -366,6 +373,8 @@ static const struct flag flags[] = {
       apply_json },
     { "read-only", NULL, "the client may look at everything, and change nothing", PF_FOR_MCP, 0,
       apply_read_only },
+    { "ttl", "SECONDS", "end the workspace when nobody has used it for so long (default: never)",
+      PF_FOR_MCP, 0, apply_ttl },
     { "no-roots", NULL, "take no seed from the client; without this its first root is the seed",
       PF_FOR_MCP, 0, apply_no_roots },
     { "quiet", NULL, "no warnings, notes and summaries on stderr", PF_FOR_RUN | PF_FOR_PLAN, 'q',

@@ -33,6 +33,7 @@ struct pf_options {
     const char *audit;
     bool wants_sync, json, quiet, no_inherit_env;
     bool read_only, no_roots; /* of mcp */
+    double ttl_seconds;       /* likewise; 0: not given */
     bool tty;                 /* run the command on a terminal */
     bool takes_extras;        /* something of extras.h */
     bool isolated;            /* no --backend, or this one */
