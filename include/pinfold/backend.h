@@ -198,6 +198,13 @@ struct pinfold_backend_ops {
      * between them; fn is then called from a thread of the backend's, one at a time, and not after
      * close has returned. Optional. */
     void (*watch_network)(void *state, pinfold_network_fn fn, void *ctx);
+
+    /* Optional, of backends whose workspace is a directory of this machine: descriptors of it, for
+     * looking at much of it at once (changes, search). *ret_root: the workspace as commands see it.
+     * *ret_upper: of an overlay what was changed in it, else -1. Both are the caller's to close.
+     * Valid after create, until close. Without it the files are fetched by sync_artifacts. */
+    int (*open_root)(void *state, int *ret_root, int *ret_upper, struct pinfold_cancel *cancel,
+                     struct pinfold_error *err);
 };
 
 /**

@@ -242,6 +242,22 @@ int pf_directory_sync_artifacts(void *state, const struct pinfold_sync_request *
                  : pf_local_sync(root->fd, NULL, dir->real_root, request, ret_result, cancel, err);
 }
 
+int pf_directory_open_root(void *state, int *ret_root, int *ret_upper,
+                           struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
+    int fd, r = pf_directory_get_root(state, &root, cancel, err);
+
+    if (r < 0)
+        return r;
+    fd = fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return pf_fail_os(err, errno, "open the workspace");
+    *ret_root = fd;
+    *ret_upper = -1;
+    return 0;
+}
+
 /* ---- commands ---- */
 
 /* Seconds to nanoseconds: 0 is the default, infinity never comes. */

@@ -82,5 +82,7 @@ int pf_directory_seed_workspace(void *state, const struct pinfold_seed_request *
 int pf_directory_sync_artifacts(void *state, const struct pinfold_sync_request *request,
                                 struct pinfold_sync_result *ret_result,
                                 struct pinfold_cancel *cancel, struct pinfold_error *err);
+int pf_directory_open_root(void *state, int *ret_root, int *ret_upper,
+                           struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 #endif

@@ -80,6 +80,7 @@ static const struct pinfold_backend_ops isolated_ops = {
     .storage_key = pf_directory_storage_key,
     .free = pf_isolated_free,
     .watch_network = pf_isolated_watch_network,
+    .open_root = pf_isolated_open_root,
 };
 
 /* What of it reads. Its root is open from the start, and is its parent's. */

@@ -181,6 +181,7 @@ static const struct pinfold_backend_ops local_ops = {
     .open_terminal = local_open_terminal,
     .workspace_root = local_workspace_root,
     .storage_key = pf_directory_storage_key,
+    .open_root = pf_directory_open_root,
     .free = local_free,
 };
 
