@@ -8,6 +8,7 @@
 #include <pinfold/audit.h>
 #include <pinfold/backend.h>
 #include <pinfold/cancel.h>
+#include <pinfold/changes.h>
 #include <pinfold/daytona.h>
 #include <pinfold/error.h>
 #include <pinfold/hook.h>
