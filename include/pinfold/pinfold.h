@@ -20,6 +20,7 @@
 #include <pinfold/policy.h>
 #include <pinfold/result.h>
 #include <pinfold/sandbox.h>
+#include <pinfold/search.h>
 #include <pinfold/temp_workspace.h>
 #include <pinfold/terminal.h>
 #include <pinfold/tool.h>

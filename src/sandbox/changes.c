@@ -142,7 +142,8 @@ int pinfold_sandbox_changes(struct pinfold_sandbox *sandbox,
     if (r == 0)
         r = pf_sandbox_path(session, options->path ? options->path : ".", &path, err);
     if (r == 0)
-        r = pf_look_open(&look, session, options->everything, cancel, err);
+        r = pf_look_open(&look, session, options->everything ? PF_LOOK_EVERYTHING : PF_LOOK_SYNCED,
+                         cancel, err);
     if (r == 0)
         r = find(&look, session, path, options, &changes, cancel, err);
     if (r < 0)

@@ -8,15 +8,15 @@
 #include "base/error.h"
 
 static int fetch(struct pf_look *look, const struct pf_session *session,
-                 const struct pf_sync_config *config, bool everything,
+                 const struct pf_sync_config *config, enum pf_look_scope scope,
                  struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     static const char *const all[] = { "*", NULL }, *const none[] = { NULL };
     PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result result = { 0 };
     struct pinfold_sync_request request = {
         .size = sizeof(request),
-        .include = everything ? all : (const char *const *)config->include,
-        .exclude = everything ? none : (const char *const *)config->exclude,
+        .include = scope != PF_LOOK_SYNCED ? all : (const char *const *)config->include,
+        .exclude = scope == PF_LOOK_EVERYTHING ? none : (const char *const *)config->exclude,
     };
     int r = pinfold_temp_workspace_new(&look->copy, err);
 
@@ -34,7 +34,7 @@ static int fetch(struct pf_look *look, const struct pf_session *session,
     return look->root_fd < 0 ? pf_fail_os(err, errno, "open what was fetched") : 0;
 }
 
-int pf_look_open(struct pf_look *look, const struct pf_session *session, bool everything,
+int pf_look_open(struct pf_look *look, const struct pf_session *session, enum pf_look_scope scope,
                  struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_sync_config_done) struct pf_sync_config config = { 0 };
@@ -48,7 +48,7 @@ int pf_look_open(struct pf_look *look, const struct pf_session *session, bool ev
     if (r < 0)
         return r;
     if (!backend->ops->open_root)
-        return fetch(look, session, &config, everything, cancel, err);
+        return fetch(look, session, &config, scope, cancel, err);
     return backend->ops->open_root(backend->state, &look->root_fd, &look->upper_fd, cancel, err);
 }
 

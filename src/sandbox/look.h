@@ -23,8 +23,15 @@ struct pf_look {
         .root_fd = -1, .upper_fd = -1 \
     }
 
-/* Within an operation. everything: a copy is not limited to what the sync policy takes. */
-int pf_look_open(struct pf_look *look, const struct pf_session *session, bool everything,
+/* What of a workspace is wanted, where it has to be fetched. */
+enum pf_look_scope {
+    PF_LOOK_SYNCED,  /* what the sync policy takes */
+    PF_LOOK_ALLOWED, /* what it does not exclude */
+    PF_LOOK_EVERYTHING,
+};
+
+/* Within an operation. */
+int pf_look_open(struct pf_look *look, const struct pf_session *session, enum pf_look_scope scope,
                  struct pinfold_cancel *cancel, struct pinfold_error *err);
 void pf_look_done(struct pf_look *look);
 

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "tree/below.h"
 #include "tree/beneath.h"
 #include "tree/changes_job.h"
 #include "tree/data.h"
@@ -19,29 +20,12 @@
 
 /* ---- what is looked at ---- */
 
-static bool matches(const struct pf_globs *globs, const char *path, size_t len, bool is_dir)
-{
-    for (size_t i = 1; i < len; i++)
-        if (path[i] == '/' && pf_globs_match(globs, path, i, true))
-            return true;
-    return pf_globs_match(globs, path, len, is_dir);
-}
-
 bool pf_changes_chosen(const struct pf_changes_request *request, const char *path)
 {
     size_t len = strlen(path);
 
-    return matches(request->include, path, len, false) &&
-           !matches(request->exclude, path, len, false);
-}
-
-/* Whether path is the other, or lies below it. */
-static bool is_at_or_below(const char *path, const char *other)
-{
-    size_t len = strlen(other);
-
-    return strcmp(other, ".") == 0 ||
-           (strncmp(path, other, len) == 0 && (path[len] == '/' || path[len] == '\0'));
+    return pf_globs_match_whole(request->include, path, len, false) &&
+           !pf_globs_match_whole(request->exclude, path, len, false);
 }
 
 /* A file or a link. */
@@ -49,7 +33,7 @@ static bool is_wanted(const struct pf_changes_job *job, const char *path)
 {
     const struct pf_changes_request *request = job->request;
 
-    return is_at_or_below(path, request->path) &&
+    return pf_is_at_or_below(path, request->path) &&
            (request->options->everything || pf_changes_chosen(request, path));
 }
 
@@ -58,12 +42,12 @@ static bool leads_on(const struct pf_changes_job *job, const char *path, size_t 
 {
     const struct pf_changes_request *request = job->request;
 
-    if (!is_at_or_below(path, request->path) && !is_at_or_below(request->path, path))
+    if (!pf_is_at_or_below(path, request->path) && !pf_is_at_or_below(request->path, path))
         return false;
     if (request->options->everything)
         return true;
     return !pf_globs_match(request->exclude, path, len, true) &&
-           (matches(request->include, path, len, true) ||
+           (pf_globs_match_whole(request->include, path, len, true) ||
             pf_globs_could_match_below(request->include, path, len));
 }
 
