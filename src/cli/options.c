@@ -300,6 +300,13 @@ static const char *apply_no_roots(struct pf_options *options, const char *value)
     return NULL;
 }
 
+static const char *apply_no_sync(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->no_sync = true;
+    return NULL;
+}
+
 static const struct flag flags[] = {
     { "backend", "NAME",
       "isolated (default); local: the host itself; agentcore, daytona: see below",
@@ -373,6 +380,8 @@ static const struct flag flags[] = {
       apply_json },
     { "read-only", NULL, "the client may look at everything, and change nothing", PF_FOR_MCP, 0,
       apply_read_only },
+    { "no-sync", NULL, "give the client no tool that writes results back", PF_FOR_MCP, 0,
+      apply_no_sync },
     { "ttl", "SECONDS", "end the workspace when nobody has used it for so long (default: never)",
       PF_FOR_MCP, 0, apply_ttl },
     { "no-roots", NULL, "take no seed from the client; without this its first root is the seed",

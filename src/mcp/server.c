@@ -74,6 +74,7 @@ static void *keep(void *ctx)
 static void free_server(struct pf_mcp_server *server)
 {
     pf_mcp_pool_free(server->pool);
+    pf_mcp_audit_done(&server->audit);
     pthread_cond_destroy(&server->changed);
     pthread_mutex_destroy(&server->lock);
     free(server);
@@ -90,6 +91,7 @@ int pf_mcp_server_new(const struct pf_options *options, struct pf_mcp_server **r
     server->options = options;
     pthread_mutex_init(&server->lock, NULL);
     pf_mcp_cond_init(&server->changed);
+    pf_mcp_audit_init(&server->audit);
     pf_mcp_workspace_init(&server->workspace);
     r = pf_mcp_pool_new(THREADS_MAX, &server->pool, err);
     failed = r < 0 ? 0 : pthread_create(&server->keeper, NULL, keep, server);

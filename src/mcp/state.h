@@ -4,6 +4,7 @@
 #define PF_MCP_STATE_H
 
 #include "cli/box.h"
+#include "mcp/audit.h"
 #include "mcp/call.h"
 
 enum pf_mcp_life {
@@ -34,6 +35,7 @@ struct pf_mcp_server {
     unsigned processes; /* threads that wait for one */
     bool ending;
     pthread_t keeper;
+    struct pf_mcp_audit audit;
     struct pf_mcp_workspace workspace;
 };
 

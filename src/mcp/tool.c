@@ -10,8 +10,10 @@
 #include "mcp/state.h"
 
 static const struct pf_mcp_tool *const tools[] = {
-    &pf_mcp_execute,  &pf_mcp_read_output,   &pf_mcp_read_file,    &pf_mcp_write_file,
-    &pf_mcp_list_dir, &pf_mcp_start_process, &pf_mcp_read_process, &pf_mcp_stop_process,
+    &pf_mcp_execute,      &pf_mcp_read_output,  &pf_mcp_read_file, &pf_mcp_write_file,
+    &pf_mcp_edit_file,    &pf_mcp_list_dir,     &pf_mcp_search,    &pf_mcp_delete_file,
+    &pf_mcp_move_file,    &pf_mcp_diff,         &pf_mcp_sync,      &pf_mcp_start_process,
+    &pf_mcp_read_process, &pf_mcp_stop_process,
 };
 
 enum { TOOL_COUNT = sizeof(tools) / sizeof(tools[0]) };
@@ -81,13 +83,27 @@ const char *pf_mcp_path(const json_t *args, const char *key, const char *missing
 
 /* ---- who has which tool ---- */
 
-static bool has(const struct pf_mcp_session *session, const struct pf_mcp_tool *tool)
+/* Whether there is, or may yet be, a directory to write back to. */
+static bool may_sync(struct pf_mcp_session *session)
+{
+    const struct pf_options *options = session->server->options;
+    bool roots;
+
+    pthread_mutex_lock(&session->lock);
+    roots = session->local && session->offers_roots && !options->no_roots && !options->workspace;
+    pthread_mutex_unlock(&session->lock);
+    return !options->no_sync && (options->seed || options->sync || roots);
+}
+
+static bool has(struct pf_mcp_session *session, const struct pf_mcp_tool *tool)
 {
     const struct pf_options *options = session->server->options;
     bool writes = session->mode == PINFOLD_READ_WRITE;
 
     if (tool->traits & PF_MCP_WRITER)
         return writes;
+    if (tool->traits & PF_MCP_SYNCER)
+        return writes && may_sync(session);
     /* Only this backend has views, in which the kernel keeps a reader from writing. */
     if (tool->traits & PF_MCP_RUNNER)
         return writes || options->isolated;

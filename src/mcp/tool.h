@@ -39,6 +39,9 @@ struct pf_mcp_tool {
 
 /* The tools, each group in the file of its name. */
 extern const struct pf_mcp_tool pf_mcp_execute, pf_mcp_read_output;
+extern const struct pf_mcp_tool pf_mcp_edit_file, pf_mcp_delete_file, pf_mcp_move_file;
+extern const struct pf_mcp_tool pf_mcp_search;
+extern const struct pf_mcp_tool pf_mcp_diff, pf_mcp_sync;
 extern const struct pf_mcp_tool pf_mcp_start_process, pf_mcp_read_process, pf_mcp_stop_process;
 extern const struct pf_mcp_tool pf_mcp_read_file, pf_mcp_write_file, pf_mcp_list_dir;
 
