@@ -363,10 +363,24 @@ static const char *apply_read_only(struct pf_options *options, const char *value
     return NULL;
 }
 
+static const char *apply_ttl(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_decimal(&options->ttl_seconds, 1e9, value);
+
+    return wrong ? "not a number of seconds greater than 0, such as 3600" : NULL;
+}
+
 static const char *apply_no_roots(struct pf_options *options, const char *value)
 {
     (void)value;
     options->no_roots = true;
+    return NULL;
+}
+
+static const char *apply_no_sync(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->no_sync = true;
     return NULL;
 }
 
@@ -459,6 +473,10 @@ static const struct flag flags[] = {
       PF_FOR_MCP, 0, apply_token },
     { "read-only", NULL, "the client may look at everything, and change nothing", PF_FOR_MCP, 0,
       apply_read_only },
+    { "no-sync", NULL, "give the client no tool that writes results back", PF_FOR_MCP, 0,
+      apply_no_sync },
+    { "ttl", "SECONDS", "end the workspace when nobody has used it for so long (default: never)",
+      PF_FOR_MCP, 0, apply_ttl },
     { "no-roots", NULL, "take no seed from the client; without this its first root is the seed",
       PF_FOR_MCP, 0, apply_no_roots },
     { "quiet", NULL, "no warnings, notes and summaries on stderr", PF_FOR_RUN | PF_FOR_PLAN, 'q',

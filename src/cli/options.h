@@ -34,10 +34,11 @@ struct pf_options {
     const char *audit;
     const char *config; /* the policy file that was named */
     bool wants_sync, json, quiet, no_inherit_env;
-    bool read_only, no_roots; /* of mcp */
-    bool tty;                 /* run the command on a terminal */
-    bool takes_extras;        /* something of extras.h */
-    bool isolated;            /* no --backend, or this one */
+    bool read_only, no_roots, no_sync; /* of mcp */
+    double ttl_seconds;                /* likewise; 0: not given */
+    bool tty;                          /* run the command on a terminal */
+    bool takes_extras;                 /* something of extras.h */
+    bool isolated;                     /* no --backend, or this one */
     bool agentcore, daytona;
     const char *isolated_alone; /* an option given that only this backend has */
     const char *agentcore_alone, *daytona_alone;

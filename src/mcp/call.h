@@ -47,6 +47,9 @@ struct pf_mcp_call {
     struct pf_mcp_call *prev, *next;
 };
 
+struct pf_mcp_output;  /* output.h */
+struct pf_mcp_process; /* process.h */
+
 /* What answers a method. */
 struct pf_mcp_method {
     const char *name;
@@ -74,10 +77,16 @@ struct pf_mcp_session {
     int log_level; /* what is less is not told: see log.h */
     struct pf_mcp_call *calls;
     unsigned call_count;
-    json_int_t next_id;           /* of our own requests */
-    json_int_t roots_id;          /* of the one that asks for roots; 0: none is under way */
-    struct pinfold_sandbox *view; /* of a read-only client; by the workspace's lock */
-    unsigned life;                /* of the workspace that it is attached to; likewise */
+    json_int_t next_id;               /* of our own requests */
+    json_int_t roots_id;              /* of the one that asks for roots; 0: none is under way */
+    unsigned next_number;             /* of what gets a name */
+    struct pf_mcp_output *outputs;    /* oldest first */
+    struct pf_mcp_process *processes; /* likewise */
+
+    /* By the workspace's lock: */
+    struct pinfold_sandbox *view; /* of a read-only client */
+    unsigned life;                /* of the workspace that it is attached to */
+    bool renewed; /* that is another than calls before worked in, and nobody has told the client */
 
     struct pf_mcp_session *prev, *next; /* the server's list, by its lock */
 };
@@ -88,6 +97,9 @@ const char *pf_mcp_version_text(enum pf_mcp_version version);
 /* Find what answers a method; NULL when nothing does. */
 const struct pf_mcp_method *pf_mcp_find_method(const char *name);
 
+/* A second has passed: tell who waits long that its request goes on. */
+void pf_mcp_session_beat(struct pf_mcp_session *session);
+
 struct pf_mcp_session *pf_mcp_session_ref(struct pf_mcp_session *session);
 void pf_mcp_session_unref(struct pf_mcp_session *session);
 
@@ -95,6 +107,13 @@ void pf_mcp_session_unref(struct pf_mcp_session *session);
 void pf_mcp_send(struct pf_mcp_session *session, void *origin, json_t *value, bool lossy);
 void pf_mcp_notify(struct pf_mcp_session *session, void *origin, const char *method, json_t *params,
                    bool lossy);
+/* The same for who holds session->out, and lossy. */
+void pf_mcp_notify_locked(struct pf_mcp_session *session, void *origin, const char *method,
+                          json_t *params);
+
+/* Tell the client that a request goes on, if it wants to hear of it and has not just heard. message
+ * is what was printed last, raw bytes. */
+void pf_mcp_progress(struct pf_mcp_call *call, const char *message, size_t len);
 
 /* Ask the client something. The answer comes to pf_mcp_answered(). */
 void pf_mcp_ask_roots(struct pf_mcp_session *session);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mcp/state.h"
+#include "mcp/resource.h"
 #include "mcp/tool.h"
 
 static const char *const versions[] = {
@@ -41,7 +42,8 @@ static json_t *capabilities(void)
     json_t *object = json_object();
     int bad = pf_mcp_put(object, "logging", json_object());
 
-    bad |= pf_mcp_put(object, "tools", json_pack("{s:b}", "listChanged", 0));
+    bad |= pf_mcp_put(object, "resources", json_object());
+    bad |= pf_mcp_put(object, "tools", json_object());
     return pf_mcp_whole(object, bad);
 }
 
@@ -118,6 +120,9 @@ static const struct pf_mcp_method methods[] = {
     { "initialize", initialize, true },
     { "logging/setLevel", set_level, true },
     { "ping", ping, true },
+    { "resources/list", pf_mcp_resources_list, false },
+    { "resources/read", pf_mcp_resources_read, false },
+    { "resources/templates/list", pf_mcp_templates_list, true },
     { "tools/call", pf_mcp_tools_call, false },
     { "tools/list", pf_mcp_tools_list, true },
 };

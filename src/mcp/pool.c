@@ -7,6 +7,8 @@
 #include <time.h>
 #include <utlist.h>
 
+#include "mcp/state.h"
+
 /* How long a thread waits for something to do before it ends. */
 enum { IDLE_SECONDS = 10 };
 
@@ -23,19 +25,13 @@ struct pf_mcp_pool {
 int pf_mcp_pool_new(unsigned max_threads, struct pf_mcp_pool **ret, struct pinfold_error *err)
 {
     struct pf_mcp_pool *pool = calloc(1, sizeof(*pool));
-    pthread_condattr_t clock;
 
-    if (!pool) {
-        *err = (struct pinfold_error){ .code = PINFOLD_ENOMEM, .msg = "out of memory" };
-        return -PINFOLD_ENOMEM;
-    }
+    if (!pool)
+        return pf_mcp_nomem(err);
     pool->max_threads = max_threads;
     pthread_mutex_init(&pool->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&pool->work, &clock);
+    pf_mcp_cond_init(&pool->work);
     pthread_cond_init(&pool->gone, NULL);
-    pthread_condattr_destroy(&clock);
     *ret = pool;
     return 0;
 }
@@ -112,16 +108,21 @@ int pf_mcp_pool_run(struct pf_mcp_pool *pool, struct pf_mcp_task *task)
     return r;
 }
 
-void pf_mcp_pool_free(struct pf_mcp_pool *pool)
+void pf_mcp_pool_drain(struct pf_mcp_pool *pool)
 {
-    if (!pool)
-        return;
     pthread_mutex_lock(&pool->lock);
     pool->ending = true;
     pthread_cond_broadcast(&pool->work);
     while (pool->threads)
         pthread_cond_wait(&pool->gone, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
+}
+
+void pf_mcp_pool_free(struct pf_mcp_pool *pool)
+{
+    if (!pool)
+        return;
+    pf_mcp_pool_drain(pool);
     pthread_cond_destroy(&pool->work);
     pthread_cond_destroy(&pool->gone);
     pthread_mutex_destroy(&pool->lock);

@@ -18,7 +18,10 @@ int pf_mcp_pool_new(unsigned max_threads, struct pf_mcp_pool **ret, struct pinfo
 /* Have it run. Returns 0, or -PINFOLD_EOS when there is no thread and none can be made. */
 int pf_mcp_pool_run(struct pf_mcp_pool *pool, struct pf_mcp_task *task);
 
-/* Wait until every task has run, and the threads have ended. NULL is fine. */
+/* Wait until every task has run, and the threads have ended. No more may come. */
+void pf_mcp_pool_drain(struct pf_mcp_pool *pool);
+
+/* The same, and free it. NULL is fine. */
 void pf_mcp_pool_free(struct pf_mcp_pool *pool);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "mcp/content.h"
 #include "mcp/state.h"
 
 void pf_mcp_ask_roots(struct pf_mcp_session *session)
@@ -33,39 +34,17 @@ void pf_mcp_ask_roots(struct pf_mcp_session *session)
     pf_mcp_send(session, NULL, pf_mcp_whole(request, bad), false);
 }
 
-static int from_hex(char digit)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at = digit ? strchr(digits, digit | 0x20) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
 /* The path of a file URI of this machine, or NULL. */
 static char *path_of(const char *uri)
 {
-    static const char scheme[] = "file://";
-    const char *in = uri;
-    char *path, *out;
+    static const char scheme[] = "file://", host[] = "localhost";
 
     if (!uri || strncmp(uri, scheme, strlen(scheme)) != 0)
         return NULL;
-    in += strlen(scheme);
-    if (strncmp(in, "localhost/", strlen("localhost/")) == 0)
-        in += strlen("localhost");
-    path = out = *in == '/' ? malloc(strlen(in) + 1) : NULL;
-    for (; path && *in; in++) {
-        int high = *in == '%' ? from_hex(in[1]) : -1, low = high < 0 ? -1 : from_hex(in[2]);
-        if (*in == '%' && (low < 0 || (high == 0 && low == 0))) {
-            free(path);
-            return NULL;
-        }
-        *out++ = *in == '%' ? (char)(high << 4 | low) : *in;
-        in += *in == '%' ? 2 : 0;
-    }
-    if (path)
-        *out = '\0';
-    return path;
+    uri += strlen(scheme);
+    if (strncmp(uri, host, strlen(host)) == 0)
+        uri += strlen(host);
+    return *uri == '/' ? pf_mcp_decode(uri) : NULL;
 }
 
 /* Whether a directory is not a project, but what projects and secrets lie in: the root, the home

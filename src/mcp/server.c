@@ -9,10 +9,15 @@
 #include <utlist.h>
 
 #include "cli/say.h"
+#include "mcp/output.h"
+#include "mcp/process.h"
 #include "mcp/state.h"
 
 /* Requests that run at one time, of all clients. Each mostly waits for a command. */
 enum { THREADS_MAX = 96 };
+
+/* How long output that was cut is kept after it was last looked at. */
+#define OUTPUT_NS INT64_C(1800000000000)
 
 int64_t pf_mcp_now(void)
 {
@@ -22,6 +27,16 @@ int64_t pf_mcp_now(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+void pf_mcp_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t clock;
+
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
 int pf_mcp_nomem(struct pinfold_error *err)
 {
     if (err)
@@ -29,22 +44,66 @@ int pf_mcp_nomem(struct pinfold_error *err)
     return -PINFOLD_ENOMEM;
 }
 
+/* What happens when its time has come, and not because somebody asks: once a second. */
+static void *keep(void *ctx)
+{
+    struct pf_mcp_server *server = ctx;
+    struct pf_mcp_session *session;
+    struct timespec until;
+
+    pthread_mutex_lock(&server->lock);
+    while (!server->ending) {
+        DL_FOREACH(server->sessions, session)
+        {
+            pf_mcp_output_expire(session, OUTPUT_NS);
+            pf_mcp_session_beat(session);
+        }
+        pthread_mutex_unlock(&server->lock);
+        pf_mcp_workspace_expire(server);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec++;
+        pthread_mutex_lock(&server->lock);
+        while (!server->ending)
+            if (pthread_cond_timedwait(&server->changed, &server->lock, &until) != 0)
+                break;
+    }
+    pthread_mutex_unlock(&server->lock);
+    return NULL;
+}
+
+static void free_server(struct pf_mcp_server *server)
+{
+    pf_mcp_pool_free(server->pool);
+    pf_mcp_audit_done(&server->audit);
+    pthread_cond_destroy(&server->changed);
+    pthread_mutex_destroy(&server->lock);
+    free(server);
+}
+
 int pf_mcp_server_new(const struct pf_options *options, struct pf_mcp_server **ret,
                       struct pinfold_error *err)
 {
     struct pf_mcp_server *server = calloc(1, sizeof(*server));
-    int r;
+    int r, failed;
 
     if (!server)
         return pf_mcp_nomem(err);
-    r = pf_mcp_pool_new(THREADS_MAX, &server->pool, err);
-    if (r < 0) {
-        free(server);
-        return r;
-    }
     server->options = options;
     pthread_mutex_init(&server->lock, NULL);
+    pf_mcp_cond_init(&server->changed);
+    pf_mcp_audit_init(&server->audit);
     pf_mcp_workspace_init(&server->workspace);
+    r = pf_mcp_pool_new(THREADS_MAX, &server->pool, err);
+    failed = r < 0 ? 0 : pthread_create(&server->keeper, NULL, keep, server);
+    if (failed) {
+        *err = (struct pinfold_error){ .code = PINFOLD_EOS, .sys_errno = failed };
+        snprintf(err->msg, sizeof(err->msg), "make a thread: %s", strerror(failed));
+        r = -PINFOLD_EOS;
+    }
+    if (r < 0) {
+        free_server(server);
+        return r;
+    }
     *ret = server;
     return 0;
 }
@@ -55,10 +114,15 @@ int pf_mcp_server_free(struct pf_mcp_server *server, struct pinfold_error *err)
 
     if (!server)
         return 0;
-    pf_mcp_pool_free(server->pool);
+    pthread_mutex_lock(&server->lock);
+    server->ending = true;
+    pthread_cond_broadcast(&server->changed);
+    pthread_mutex_unlock(&server->lock);
+    pthread_join(server->keeper, NULL);
+    pf_mcp_process_wait(server);
+    pf_mcp_pool_drain(server->pool);
     r = pf_mcp_workspace_close(server, err);
-    pthread_mutex_destroy(&server->lock);
-    free(server);
+    free_server(server);
     return r;
 }
 

@@ -6,7 +6,8 @@
 #include <time.h>
 #include <utlist.h>
 
-#include "mcp/log.h"
+#include "mcp/output.h"
+#include "mcp/process.h"
 #include "mcp/state.h"
 
 /* Requests of one client that may be under way, waiting for a thread included. */
@@ -14,37 +15,54 @@ enum { CALLS_MAX = 256, BATCH_MAX = 128 };
 
 /* ---- sending ---- */
 
-static void send_text(struct pf_mcp_session *session, void *origin, const char *text, bool lossy)
-{
-    /* What may be lost does not wait for somebody who is writing to a client that is slow. */
-    if (lossy && pthread_mutex_trylock(&session->out) != 0)
-        return;
-    if (!lossy)
-        pthread_mutex_lock(&session->out);
-    if (!session->ended)
-        session->transport->send(session->ctx, origin, text, strlen(text), lossy);
-    pthread_mutex_unlock(&session->out);
-}
-
-void pf_mcp_send(struct pf_mcp_session *session, void *origin, json_t *value, bool lossy)
+/* Takes value, and returns text to free(); NULL when memory is short. */
+static char *text_of(json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 
     json_decref(value);
-    if (text)
-        send_text(session, origin, text, lossy);
+    return text;
+}
+
+void pf_mcp_send(struct pf_mcp_session *session, void *origin, json_t *value, bool lossy)
+{
+    char *text = text_of(value);
+
+    /* What may be lost does not wait for somebody who is writing to a client that is slow. */
+    if (text && (!lossy || pthread_mutex_trylock(&session->out) == 0)) {
+        if (!lossy)
+            pthread_mutex_lock(&session->out);
+        if (!session->ended)
+            session->transport->send(session->ctx, origin, text, strlen(text), lossy);
+        pthread_mutex_unlock(&session->out);
+    }
     free(text);
 }
 
-void pf_mcp_notify(struct pf_mcp_session *session, void *origin, const char *method, json_t *params,
-                   bool lossy)
+static json_t *notification(const char *method, json_t *params)
 {
     json_t *message = json_object();
     int bad = pf_mcp_put(message, "jsonrpc", json_string("2.0"));
 
     bad |= pf_mcp_put(message, "method", json_string(method));
     bad |= pf_mcp_put(message, "params", params);
-    pf_mcp_send(session, origin, pf_mcp_whole(message, bad), lossy);
+    return pf_mcp_whole(message, bad);
+}
+
+void pf_mcp_notify(struct pf_mcp_session *session, void *origin, const char *method, json_t *params,
+                   bool lossy)
+{
+    pf_mcp_send(session, origin, notification(method, params), lossy);
+}
+
+void pf_mcp_notify_locked(struct pf_mcp_session *session, void *origin, const char *method,
+                          json_t *params)
+{
+    char *text = text_of(notification(method, params));
+
+    if (text)
+        session->transport->send(session->ctx, origin, text, strlen(text), true);
+    free(text);
 }
 
 static void tell_done(struct pf_mcp_session *session, void *origin)
@@ -425,6 +443,8 @@ void pf_mcp_session_unref(struct pf_mcp_session *session)
     pthread_mutex_unlock(&session->lock);
     if (!last)
         return;
+    pf_mcp_process_free_all(session);
+    pf_mcp_output_expire(session, INT64_MIN / 2);
     pf_mcp_workspace_leave(session);
     pthread_mutex_destroy(&session->out);
     pthread_mutex_destroy(&session->lock);
@@ -443,6 +463,7 @@ void pf_mcp_session_end(struct pf_mcp_session *session)
     session->closing = true;
     DL_FOREACH(session->calls, call) pinfold_cancel_fire(call->cancel);
     pthread_mutex_unlock(&session->lock);
+    pf_mcp_process_end_all(session);
     pthread_mutex_lock(&session->out);
     session->ended = true;
     pthread_mutex_unlock(&session->out);

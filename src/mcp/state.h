@@ -4,9 +4,14 @@
 #define PF_MCP_STATE_H
 
 #include "cli/box.h"
+#include "mcp/audit.h"
 #include "mcp/call.h"
 
-enum pf_mcp_life { PF_MCP_CLOSED, PF_MCP_OPENING, PF_MCP_OPEN };
+enum pf_mcp_life {
+    PF_MCP_CLOSED,
+    PF_MCP_MOVING, /* somebody opens or closes it: wait for him */
+    PF_MCP_OPEN,
+};
 
 struct pf_mcp_workspace {
     pthread_mutex_t lock;
@@ -24,12 +29,20 @@ struct pf_mcp_workspace {
 struct pf_mcp_server {
     const struct pf_options *options;
     struct pf_mcp_pool *pool;
-    pthread_mutex_t lock; /* of the list */
+    pthread_mutex_t lock; /* of all below but the workspace */
+    pthread_cond_t changed;
     struct pf_mcp_session *sessions;
+    unsigned processes; /* threads that wait for one */
+    bool ending;
+    pthread_t keeper;
+    struct pf_mcp_audit audit;
     struct pf_mcp_workspace workspace;
 };
 
 int64_t pf_mcp_now(void); /* CLOCK_MONOTONIC, nanoseconds */
+
+/* One whose waits end by CLOCK_MONOTONIC. */
+void pf_mcp_cond_init(pthread_cond_t *cond);
 
 int pf_mcp_nomem(struct pinfold_error *err);
 
@@ -47,6 +60,9 @@ int pf_mcp_workspace_begin(struct pf_mcp_session *session, struct pinfold_cancel
                            struct pinfold_sandbox **ret, struct pinfold_error *err);
 void pf_mcp_workspace_end(struct pf_mcp_session *session);
 
+/* Whether the client works in another workspace than before, and has to be told: true once. */
+bool pf_mcp_workspace_renewed(struct pf_mcp_session *session);
+
 /* The session is over. */
 void pf_mcp_workspace_leave(struct pf_mcp_session *session);
 
@@ -54,6 +70,9 @@ void pf_mcp_workspace_leave(struct pf_mcp_session *session);
  * be NULL. */
 void pf_mcp_workspace_asked(struct pf_mcp_workspace *workspace);
 void pf_mcp_workspace_root(struct pf_mcp_workspace *workspace, char *root);
+
+/* Close the workspace if nobody has used it for the time that the options say. */
+void pf_mcp_workspace_expire(struct pf_mcp_server *server);
 
 /* Write back if the options say so, and close. Nobody uses it any more. */
 int pf_mcp_workspace_close(struct pf_mcp_server *server, struct pinfold_error *err);

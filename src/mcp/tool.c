@@ -10,10 +10,10 @@
 #include "mcp/state.h"
 
 static const struct pf_mcp_tool *const tools[] = {
-    &pf_mcp_execute,
-    &pf_mcp_read_file,
-    &pf_mcp_write_file,
-    &pf_mcp_list_dir,
+    &pf_mcp_execute,      &pf_mcp_read_output,  &pf_mcp_read_file, &pf_mcp_write_file,
+    &pf_mcp_edit_file,    &pf_mcp_list_dir,     &pf_mcp_search,    &pf_mcp_delete_file,
+    &pf_mcp_move_file,    &pf_mcp_diff,         &pf_mcp_sync,      &pf_mcp_start_process,
+    &pf_mcp_read_process, &pf_mcp_stop_process,
 };
 
 enum { TOOL_COUNT = sizeof(tools) / sizeof(tools[0]) };
@@ -83,13 +83,27 @@ const char *pf_mcp_path(const json_t *args, const char *key, const char *missing
 
 /* ---- who has which tool ---- */
 
-static bool has(const struct pf_mcp_session *session, const struct pf_mcp_tool *tool)
+/* Whether there is, or may yet be, a directory to write back to. */
+static bool may_sync(struct pf_mcp_session *session)
+{
+    const struct pf_options *options = session->server->options;
+    bool roots;
+
+    pthread_mutex_lock(&session->lock);
+    roots = session->local && session->offers_roots && !options->no_roots && !options->workspace;
+    pthread_mutex_unlock(&session->lock);
+    return !options->no_sync && (options->seed || options->sync || roots);
+}
+
+static bool has(struct pf_mcp_session *session, const struct pf_mcp_tool *tool)
 {
     const struct pf_options *options = session->server->options;
     bool writes = session->mode == PINFOLD_READ_WRITE;
 
     if (tool->traits & PF_MCP_WRITER)
         return writes;
+    if (tool->traits & PF_MCP_SYNCER)
+        return writes && may_sync(session);
     /* Only this backend has views, in which the kernel keeps a reader from writing. */
     if (tool->traits & PF_MCP_RUNNER)
         return writes || options->isolated;
@@ -102,8 +116,8 @@ static json_t *annotations(const struct pf_mcp_session *session, const struct pf
     json_t *object = json_object();
     bool walled = options->isolated && !options->host_net && !options->net_allow[0];
     bool reads = tool->traits & PF_MCP_READS ||
-                 (tool->traits & PF_MCP_RUNNER && session->mode == PINFOLD_READ_ONLY);
-    bool outside = tool->traits & PF_MCP_OUTSIDE || (tool->traits & PF_MCP_RUNNER && !walled);
+                 (tool->traits & PF_MCP_RUNS && session->mode == PINFOLD_READ_ONLY);
+    bool outside = tool->traits & PF_MCP_OUTSIDE || (tool->traits & PF_MCP_RUNS && !walled);
     int bad = pf_mcp_put(object, "title", json_string(tool->title));
 
     bad |= pf_mcp_put(object, "readOnlyHint", json_boolean(reads));
@@ -180,7 +194,12 @@ static json_t *run(struct pf_mcp_call *call, const struct pf_mcp_tool *tool, con
     struct pf_mcp_result what = { .content = json_array() };
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     int r = tool->run(call, args, &what, &err);
-    json_t *result = r < 0 ? failure(err.msg, strlen(err.msg)) : success(call, &what);
+    json_t *result;
+
+    if (r == 0 && pf_mcp_workspace_renewed(call->session))
+        pf_mcp_addf(&what, "[The workspace was idle for too long and has ended. This is a new one, "
+                           "made from the seed: what was changed before is not in it.]");
+    result = r < 0 ? failure(err.msg, strlen(err.msg)) : success(call, &what);
 
     json_decref(what.content);
     json_decref(what.structured);

@@ -18,10 +18,11 @@ enum {
     PF_MCP_DESTROYS = 2,   /* may overwrite or delete */
     PF_MCP_IDEMPOTENT = 4, /* twice is as once */
     PF_MCP_OUTSIDE = 8,    /* reaches beyond the workspace */
+    PF_MCP_RUNS = 16,      /* runs commands: the client's mode and the network say what they can */
     /* Who has it. */
-    PF_MCP_WRITER = 16, /* a client that may change things */
-    PF_MCP_RUNNER = 32, /* a client that may run commands: a writer, or a reader that has a view */
-    PF_MCP_SYNCER = 64, /* a writer, when there is a directory to write back to */
+    PF_MCP_WRITER = 32,  /* a client that may change things */
+    PF_MCP_RUNNER = 64,  /* a client that may run commands: a writer, or a reader that has a view */
+    PF_MCP_SYNCER = 128, /* a client that may, when there is a directory to write back to */
 };
 
 struct pf_mcp_tool {
@@ -37,7 +38,11 @@ struct pf_mcp_tool {
 };
 
 /* The tools, each group in the file of its name. */
-extern const struct pf_mcp_tool pf_mcp_execute;
+extern const struct pf_mcp_tool pf_mcp_execute, pf_mcp_read_output;
+extern const struct pf_mcp_tool pf_mcp_edit_file, pf_mcp_delete_file, pf_mcp_move_file;
+extern const struct pf_mcp_tool pf_mcp_search;
+extern const struct pf_mcp_tool pf_mcp_diff, pf_mcp_sync;
+extern const struct pf_mcp_tool pf_mcp_start_process, pf_mcp_read_process, pf_mcp_stop_process;
 extern const struct pf_mcp_tool pf_mcp_read_file, pf_mcp_write_file, pf_mcp_list_dir;
 
 /* ---- filling results ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read_file, write_file and list_dir. */
+/* write_file and list_dir. */
 #include "mcp/tool.h"
 
 #include <inttypes.h>
@@ -11,49 +11,6 @@
 
 /* What one result shows at most, in bytes. */
 enum { SHOWN_MAX = 50000 };
-
-/* ---- read_file ---- */
-
-static int run_read(struct pf_mcp_call *call, const json_t *args, struct pf_mcp_result *ret,
-                    struct pinfold_error *err)
-{
-    __attribute__((cleanup(pinfold_bytes_done))) struct pinfold_bytes text = { 0 };
-    const char *path = pf_mcp_path(args, "path", NULL, err);
-    struct pinfold_sandbox *sandbox;
-    uint64_t lines = 0;
-    int r = path ? pf_mcp_workspace_begin(call->session, call->cancel, &sandbox, err) : -err->code;
-
-    if (r < 0)
-        return r;
-    r = pinfold_sandbox_read_lines(sandbox, path, pf_mcp_integer(args, "offset", 0),
-                                   pf_mcp_integer(args, "limit", INT64_MAX), &text, &lines,
-                                   call->cancel, err);
-    pf_mcp_workspace_end(call->session);
-    if (r < 0)
-        return r;
-    pf_mcp_add_text(ret, text.data, text.len);
-    pf_mcp_set(ret, "content", pf_mcp_text(text.data, text.len));
-    pf_mcp_set(ret, "total_lines", json_integer((json_int_t)lines));
-    return 0;
-}
-
-const struct pf_mcp_tool pf_mcp_read_file = {
-    .name = "read_file",
-    .title = "Read a file",
-    .description = "Read a text file of the workspace, exactly as stored.",
-    .input = "{\"type\":\"object\",\"properties\":{"
-             "\"path\":{\"type\":\"string\",\"description\":\"File path relative to the workspace "
-             "root, such as src/main.c.\"},"
-             "\"offset\":{\"type\":[\"integer\",\"null\"],\"minimum\":0,\"description\":\"How many "
-             "lines to skip. Default: 0.\"},"
-             "\"limit\":{\"type\":[\"integer\",\"null\"],\"minimum\":1,\"description\":\"Maximum "
-             "number of lines to read. Default: all.\"}},"
-             "\"required\":[\"path\"],\"additionalProperties\":false}",
-    .output = "{\"type\":\"object\",\"properties\":{\"content\":{\"type\":\"string\"},"
-              "\"total_lines\":{\"type\":\"integer\"}},\"required\":[\"content\",\"total_lines\"]}",
-    .traits = PF_MCP_READS,
-    .run = run_read,
-};
 
 /* ---- write_file ---- */
 

@@ -15,13 +15,9 @@
 
 void pf_mcp_workspace_init(struct pf_mcp_workspace *workspace)
 {
-    pthread_condattr_t clock;
 
     pthread_mutex_init(&workspace->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&workspace->changed, &clock);
-    pthread_condattr_destroy(&clock);
+    pf_mcp_cond_init(&workspace->changed);
     workspace->idle_since = pf_mcp_now();
 }
 
@@ -74,6 +70,7 @@ static int open_box(struct pf_mcp_server *server, const char *root, struct pinfo
 
     if (!options.seed)
         options.seed = root;
+    box->also = pf_mcp_audit_sink(&server->audit);
     if (!place && !pf_options_remote(&options)) {
         r = pinfold_temp_workspace_new(&box->temporary, err);
         place = r < 0 ? NULL : pinfold_temp_workspace_path(box->temporary);
@@ -102,7 +99,7 @@ static int open_locked(struct pf_mcp_server *server, struct pinfold_cancel *canc
     char *root;
     int r;
 
-    while (workspace->state == PF_MCP_OPENING ||
+    while (workspace->state == PF_MCP_MOVING ||
            (workspace->state == PF_MCP_CLOSED && workspace->asked && pf_mcp_now() < patience)) {
         if (pinfold_cancel_fired(cancel))
             return cancelled(err);
@@ -110,7 +107,7 @@ static int open_locked(struct pf_mcp_server *server, struct pinfold_cancel *canc
     }
     if (workspace->state == PF_MCP_OPEN)
         return 0;
-    workspace->state = PF_MCP_OPENING;
+    workspace->state = PF_MCP_MOVING;
     root = workspace->root; /* nobody changes it while the state is this */
     pthread_mutex_unlock(&workspace->lock);
     r = open_box(server, root, cancel, err);
@@ -141,8 +138,10 @@ static int attach_locked(struct pf_mcp_session *session, struct pinfold_error *e
     /* A backend without views: then it has the tools that only read, and no others. */
     if (r == -PINFOLD_ENOTSUP)
         r = 0;
-    if (r == 0)
+    if (r == 0) {
+        session->renewed = session->life > 0;
         session->life = workspace->life;
+    }
     return r;
 }
 
@@ -173,6 +172,18 @@ void pf_mcp_workspace_end(struct pf_mcp_session *session)
     if (--workspace->users == 0)
         workspace->idle_since = pf_mcp_now();
     pthread_mutex_unlock(&workspace->lock);
+}
+
+bool pf_mcp_workspace_renewed(struct pf_mcp_session *session)
+{
+    struct pf_mcp_workspace *workspace = &session->server->workspace;
+    bool renewed;
+
+    pthread_mutex_lock(&workspace->lock);
+    renewed = session->renewed;
+    session->renewed = false;
+    pthread_mutex_unlock(&workspace->lock);
+    return renewed;
 }
 
 void pf_mcp_workspace_leave(struct pf_mcp_session *session)
@@ -208,9 +219,8 @@ void pf_mcp_workspace_root(struct pf_mcp_workspace *workspace, char *root)
 }
 
 /* What could not be written back is in the workspace and nowhere else. */
-static void keep(struct pf_mcp_server *server)
+static void keep(struct pf_mcp_workspace *workspace)
 {
-    struct pf_mcp_workspace *workspace = &server->workspace;
     struct pinfold_error err = PINFOLD_ERROR_INIT;
 
     if (!workspace->box.temporary)
@@ -222,11 +232,11 @@ static void keep(struct pf_mcp_server *server)
            workspace->overlay ? "/changes" : "");
 }
 
-static int write_back(struct pf_mcp_server *server, struct pinfold_error *err)
+static int write_back(struct pf_mcp_workspace *workspace, struct pinfold_error *err)
 {
     __attribute__((cleanup(pinfold_sync_result_done))) struct pinfold_sync_result sync = { 0 };
     char size[32];
-    int r = pinfold_sandbox_flush(server->workspace.box.sandbox, NULL, &sync, NULL, err);
+    int r = pinfold_sandbox_flush(workspace->box.sandbox, NULL, &sync, NULL, err);
 
     if (r >= 0 && sync.errors.count) {
         pf_say("sync: %zu paths could not be copied back", sync.errors.count);
@@ -235,25 +245,50 @@ static int write_back(struct pf_mcp_server *server, struct pinfold_error *err)
         r = -PINFOLD_EPREPARE;
     }
     if (r < 0)
-        keep(server);
+        keep(workspace);
     else if (r > 0)
         pf_note("synced %llu files (%s)", (unsigned long long)sync.files_synced,
                 pf_format_size(sync.bytes_synced, size));
     return r < 0 ? r : 0;
 }
 
+/* Nobody else touches the box. */
+static int close_box(struct pf_mcp_server *server, struct pinfold_error *err)
+{
+    struct pf_mcp_workspace *workspace = &server->workspace;
+    int r = server->options->wants_sync ? write_back(workspace, err) : 0;
+    int closed = pf_box_close(&workspace->box, r < 0 ? NULL : err);
+
+    return r < 0 ? r : closed;
+}
+
+void pf_mcp_workspace_expire(struct pf_mcp_server *server)
+{
+    struct pf_mcp_workspace *workspace = &server->workspace;
+    int64_t ttl_ns = (int64_t)(server->options->ttl_seconds * 1e9);
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+
+    pthread_mutex_lock(&workspace->lock);
+    if (ttl_ns && workspace->state == PF_MCP_OPEN && !workspace->users &&
+        pf_mcp_now() - workspace->idle_since >= ttl_ns) {
+        workspace->state = PF_MCP_MOVING; /* whoever comes now waits, and opens it anew */
+        pthread_mutex_unlock(&workspace->lock);
+        pf_mcp_log(server, PF_MCP_NOTICE, "nobody has used the workspace for %g seconds: it ends",
+                   server->options->ttl_seconds);
+        if (close_box(server, &err) < 0)
+            pf_mcp_log(server, PF_MCP_ERROR, "%s", err.msg);
+        pthread_mutex_lock(&workspace->lock);
+        workspace->state = PF_MCP_CLOSED;
+        pthread_cond_broadcast(&workspace->changed);
+    }
+    pthread_mutex_unlock(&workspace->lock);
+}
+
 int pf_mcp_workspace_close(struct pf_mcp_server *server, struct pinfold_error *err)
 {
     struct pf_mcp_workspace *workspace = &server->workspace;
-    int r = 0, closed;
+    int r = workspace->state == PF_MCP_OPEN ? close_box(server, err) : 0;
 
-    if (workspace->state == PF_MCP_OPEN) {
-        if (server->options->wants_sync)
-            r = write_back(server, err);
-        closed = pf_box_close(&workspace->box, r < 0 ? NULL : err);
-        r = r < 0 ? r : closed;
-        workspace->state = PF_MCP_CLOSED;
-    }
     free(workspace->root);
     pthread_cond_destroy(&workspace->changed);
     pthread_mutex_destroy(&workspace->lock);
