@@ -363,13 +363,6 @@ static const char *apply_read_only(struct pf_options *options, const char *value
     return NULL;
 }
 
-static const char *apply_ttl(struct pf_options *options, const char *value)
-{
-    const char *wrong = pf_take_decimal(&options->ttl_seconds, 1e9, value);
-
-    return wrong ? "not a number of seconds greater than 0, such as 3600" : NULL;
-}
-
 static const char *apply_no_roots(struct pf_options *options, const char *value)
 {
     (void)value;
@@ -457,8 +450,6 @@ static const struct flag flags[] = {
       PF_FOR_COMMAND | PF_FOR_PLAN | PF_FOR_CONFIG, 0, apply_json },
     { "config", "FILE", "read this policy first: see 'pinfold help config'",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_config },
-    { "ttl", "SECONDS", "end a workspace, or a client, that was idle for so long (default 3600)",
-      PF_FOR_MCP, 0, apply_ttl },
     { "http", "ADDRESS:PORT", "serve over HTTP there, instead of stdin and stdout", PF_FOR_MCP, 0,
       apply_http },
     { "http-host", "NAME", "http: a name that a reverse proxy asks for it by; repeatable",
@@ -475,7 +466,8 @@ static const struct flag flags[] = {
       apply_read_only },
     { "no-sync", NULL, "give the client no tool that writes results back", PF_FOR_MCP, 0,
       apply_no_sync },
-    { "ttl", "SECONDS", "end the workspace when nobody has used it for so long (default: never)",
+    { "ttl", "SECONDS",
+      "end the workspace, and clients of HTTP, unused for so long (default never; clients 3600)",
       PF_FOR_MCP, 0, apply_ttl },
     { "no-roots", NULL, "take no seed from the client; without this its first root is the seed",
       PF_FOR_MCP, 0, apply_no_roots },

@@ -50,14 +50,13 @@ struct pf_options {
     const char *rootfs;
     struct pinfold_limits limits; /* 0: not given */
     double timeout_seconds;       /* 0: not given */
-    double ttl_seconds;           /* likewise, as the next ones */
-    double resume_seconds;
-    const char *http;          /* ADDRESS:PORT */
-    const char **http_hosts;   /* names that it is asked by, besides those of this machine */
-    const char **tokens;       /* NAME:MODE, NAME:MODE:file:PATH or NAME:MODE:env:NAME */
-    bool http_anywhere;        /* addresses that are not of this machine's loopback, too */
-    uint64_t max_output_bytes; /* 0: not given */
-    const char **exclude;      /* the lists are NULL-terminated, never NULL, and one allocation */
+    double resume_seconds;        /* likewise */
+    const char *http;             /* ADDRESS:PORT */
+    const char **http_hosts;      /* names that it is asked by, besides those of this machine */
+    const char **tokens;          /* NAME:MODE, NAME:MODE:file:PATH or NAME:MODE:env:NAME */
+    bool http_anywhere;           /* addresses that are not of this machine's loopback, too */
+    uint64_t max_output_bytes;    /* 0: not given */
+    const char **exclude; /* the lists are NULL-terminated, never NULL, and one allocation */
     const char **include;
     const char **env;
     const char **ro, **rw;

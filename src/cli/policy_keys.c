@@ -15,7 +15,7 @@ const struct pf_key pf_keys[] = {
       PF_MAY_NOT, NULL },
     { "workspace", "workspace", "a temporary directory", PF_PATH, PF_MAY_NOT, NULL },
     { "audit", "audit", "none", PF_PATH, PF_MAY_NOT, NULL },
-    { "ttl", "ttl", "3600", PF_NUMBER, PF_MAY_LOWER, NULL },
+    { "ttl", "ttl", "never; clients of HTTP 3600", PF_NUMBER, PF_MAY_LOWER, NULL },
     { "network", "net", "none", PF_NETWORK, PF_MAY_NARROW, NULL },
     { "ro", "ro", "none", PF_PATHS, PF_MAY_NOT, NULL },
     { "rw", "rw", "none", PF_PATHS, PF_MAY_NOT, NULL },

@@ -113,10 +113,10 @@ def test_a_project_may_tighten(place):
     ('[limits]\nprocesses = 1025', 2, "limits.processes: a file that lies in a project may only"),
     ('[limits]\nprocesses = "unlimited"', 2, "limits.processes: a file that lies in a project"),
     ('[limits]\nworkspace-size = "unlimited"', 2, "limits.workspace-size: a file that lies in a"),
-    ('ttl = 3601', 1, "ttl: a file that lies in a project may only lower it, and it is 3600"),
+    ('ttl = 31', 1, "ttl: a file that lies in a project may only lower it, and it is 30"),
 ])
 def test_a_project_may_not_weaken_anything(place, text, line, what):
-    place.user('network = ["a.example"]\n[limits]\nmemory = "2G"\n')
+    place.user('ttl = 30\nnetwork = ["a.example"]\n[limits]\nmemory = "2G"\n')
     place.project_file(text + "\n")
     said = place.refuse()
     assert said.startswith(f"pinfold.toml:{line}: {what}")
