@@ -70,11 +70,11 @@ def test_cancelling_kills_what_the_request_started(client, mark, there, gone) ->
 
 
 def test_cancelling_a_wait_for_a_process_leaves_the_process(client, mark, there) -> None:
-    process = client.call("start_process", command=f"sleep {mark}", wait_processs=0).data["id"]
+    process = client.call("start_process", command=f"sleep {mark}", wait_seconds=0).data["id"]
     there(mark)
-    request = client.begin_call("read_process", id=process, wait_processs=600)
+    request = client.begin_call("read_process", id=process, wait_seconds=600)
     client.notify("notifications/cancelled", requestId=request)
-    wait_until(lambda: client.call("read_process", id=process, wait_processs=0).data["running"])
+    wait_until(lambda: client.call("read_process", id=process, wait_seconds=0).data["running"])
     assert processes_with(mark)
 
 
@@ -135,23 +135,23 @@ def test_the_oldest_revision_has_no_messages_of_progress(start) -> None:
 
 def test_a_process_is_read_while_it_runs(client) -> None:
     process = client.call("start_process", command="mkfifo pipe; echo ready; cat pipe; exit 5",
-                         wait_processs=60)
+                         wait_seconds=60)
     assert process.data["running"] and process.data["stdout"] == "ready\n"
-    news = client.begin_call("read_process", id=process.data["id"], wait_processs=300)
+    news = client.begin_call("read_process", id=process.data["id"], wait_seconds=300)
     client.begin_call("execute", command="echo hello > pipe")
     replies = {reply["id"]: reply["result"] for reply in (client.receive(), client.receive())}
     seen = replies[news]["structuredContent"]
     text = seen["stdout"]
     while seen["running"]:
-        seen = client.call("read_process", id=process.data["id"], wait_processs=300).data
+        seen = client.call("read_process", id=process.data["id"], wait_seconds=300).data
         text += seen["stdout"]
     assert (text, seen["exit_code"]) == ("hello\n", 5)
 
 
 def test_a_process_can_be_waited_for_to_its_end(client) -> None:
     process = client.call("start_process", command="for i in 1 2 3; do echo $i; sleep 0.2; done",
-                          wait_processs=0).data["id"]
-    result = client.call("read_process", id=process, until="exit", wait_processs=300)
+                          wait_seconds=0).data["id"]
+    result = client.call("read_process", id=process, until="exit", wait_seconds=300)
     assert (result.data["running"], result.data["exit_code"]) == (False, 0)
     assert result.data["stdout"].endswith("3\n")
     again = client.call("read_process", id=process)
@@ -159,14 +159,14 @@ def test_a_process_can_be_waited_for_to_its_end(client) -> None:
 
 
 def test_a_wait_has_an_end(client, mark) -> None:
-    process = client.call("start_process", command=f"sleep {mark}", wait_processs=0).data["id"]
-    result = client.call("read_process", id=process, wait_processs=0.2)
+    process = client.call("start_process", command=f"sleep {mark}", wait_seconds=0).data["id"]
+    result = client.call("read_process", id=process, wait_seconds=0.2)
     assert result.data["running"] and result.data["stdout"] == ""
 
 
 def test_a_process_is_stopped_with_what_it_started(client, mark, there, gone) -> None:
     process = client.call("start_process", command=f"echo on; (setsid sleep {mark} &) ; sleep {mark}",
-                          wait_processs=0).data["id"]
+                          wait_seconds=0).data["id"]
     there(mark)
     result = client.call("stop_process", id=process)
     gone(mark)
@@ -175,22 +175,22 @@ def test_a_process_is_stopped_with_what_it_started(client, mark, there, gone) ->
 
 
 def test_a_process_that_cannot_start_says_why(client) -> None:
-    result = client.call("start_process", command="no-such-program", wait_processs=60)
+    result = client.call("start_process", command="no-such-program", wait_seconds=60)
     seen = result.data
     if seen["running"]:
-        seen = client.call("read_process", id=seen["id"], until="exit", wait_processs=60).data
+        seen = client.call("read_process", id=seen["id"], until="exit", wait_seconds=60).data
     assert seen["exit_code"] == 127
-    bad = client.call("start_process", command="true", cwd="no/such", wait_processs=60)
+    bad = client.call("start_process", command="true", cwd="no/such", wait_seconds=60)
     assert bad.is_error and "no/such" in bad.text
 
 
 def test_the_output_of_a_process_is_bounded_and_its_end_is_kept(client) -> None:
     process = client.call("start_process", command="head -c 40000000 /dev/zero | tr '\\0' x; echo end",
-                          wait_processs=0).data["id"]
-    result = client.call("read_process", id=process, until="exit", wait_processs=300)
+                          wait_seconds=0).data["id"]
+    result = client.call("read_process", id=process, until="exit", wait_seconds=300)
     assert "are lost" in result.text or "There is more" in result.text
     last = ""
-    while text := client.call("read_process", id=process, wait_processs=0).data["stdout"]:
+    while text := client.call("read_process", id=process, wait_seconds=0).data["stdout"]:
         last = text
     assert last.endswith("xend\n")
 
@@ -198,7 +198,7 @@ def test_the_output_of_a_process_is_bounded_and_its_end_is_kept(client) -> None:
 def test_processes_of_one_client_are_no_others(start, mark) -> None:
     one, other = start(), start()
     process = one.call("start_process", command=f"sleep {mark}").data["id"]
-    assert other.call("read_process", id=process, wait_processs=0).is_error
+    assert other.call("read_process", id=process, wait_seconds=0).is_error
 
 
 # ---- the workspace ----
@@ -328,10 +328,10 @@ STATES = {
     "idle": [],
     "a command": [("execute", {"command": "{sleep}"})],
     "a daemon of a command": [("execute", {"command": "(setsid {sleep} &) ; {sleep}"})],
-    "a process": [("start_process", {"command": "{sleep}", "wait_processs": 0})],
+    "a process": [("start_process", {"command": "{sleep}", "wait_seconds": 0})],
     "something in the background": [("execute", {"command": "{sleep} & {sleep}"})],
     "many commands": [("execute", {"command": "{sleep}"})] * 20,
-    "a wait": [("start_process", {"command": "{sleep}", "wait_processs": 60})],
+    "a wait": [("start_process", {"command": "{sleep}", "wait_seconds": 60})],
     "output that nobody reads": [("execute", {"command": "{sleep} & yes"})],
 }
 
