@@ -24,7 +24,8 @@ void *pf_mcp_fail(struct pf_mcp_fault *fault, int code, const char *format, ...)
 json_t *pf_mcp_parse(const char *text, size_t len, struct pf_mcp_fault *fault)
 {
     json_error_t wrong = { .line = 0 };
-    json_t *value = json_loadb(text, len, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &wrong);
+    json_t *value = json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES,
+                               &wrong);
 
     if (value)
         return value;

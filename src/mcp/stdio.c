@@ -42,16 +42,22 @@ struct stdio {
  * will be. */
 static bool wait_writable(struct stdio *io, bool lossy)
 {
-    struct pollfd out = { .fd = io->out, .events = POLLOUT };
+    struct pollfd fds[] = { { .fd = io->out, .events = POLLOUT },
+                            { .fd = io->in, .events = POLLRDHUP } };
     int64_t since = pf_mcp_now();
 
     for (;;) {
-        int n = poll(&out, 1, lossy ? 0 : LOOK_MS);
-
-        if (n > 0)
-            return !(out.revents & (POLLERR | POLLNVAL));
+        poll(fds, 2, lossy ? 0 : LOOK_MS);
+        if (fds[0].revents)
+            return !(fds[0].revents & (POLLERR | POLLNVAL));
         if (lossy)
             return false;
+        /* The thread that would read this may be the one that waits here. */
+        if (fds[1].revents) {
+            io->leaving = true;
+            fds[1].fd = -1;
+            fds[1].revents = 0;
+        }
         /* The client is about to go, or we are: its time runs from then on. */
         if (!io->leaving && !pf_mcp_stop_signal())
             since = pf_mcp_now();

@@ -220,6 +220,13 @@ static bool check(size_t i, const json_t *args, json_t **ret_result)
     return r > 0;
 }
 
+/* A name with a NUL byte in it is not the name that it begins with. */
+static bool is_named(const struct pf_mcp_tool *tool, const json_t *name)
+{
+    return strcmp(tool->name, json_string_value(name)) == 0 &&
+           strlen(tool->name) == json_string_length(name);
+}
+
 json_t *pf_mcp_tools_call(struct pf_mcp_call *call, struct pf_mcp_fault *fault)
 {
     json_t *name = json_object_get(call->message.params, "name");
@@ -232,8 +239,7 @@ json_t *pf_mcp_tools_call(struct pf_mcp_call *call, struct pf_mcp_fault *fault)
     if (args && !json_is_object(args) && !json_is_null(args))
         return pf_mcp_fail(fault, PF_MCP_INVALID_PARAMS,
                            "Invalid params: arguments has to be an object");
-    while (i < TOOL_COUNT &&
-           (strcmp(tools[i]->name, json_string_value(name)) != 0 || !has(call->session, tools[i])))
+    while (i < TOOL_COUNT && !(is_named(tools[i], name) && has(call->session, tools[i])))
         i++;
     if (i == TOOL_COUNT)
         return pf_mcp_fail(fault, PF_MCP_INVALID_PARAMS, "Unknown tool: %.100s",
