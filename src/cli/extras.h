@@ -43,6 +43,9 @@ struct pf_mcp_extras {
                     char **argv);
     int (*check_config)(const struct pf_command *command, const struct pf_options *options,
                         int argc, char **argv);
+    /* pf_install(): install.h. */
+    int (*install)(const struct pf_command *command, const char *client,
+                   const struct pf_options *options, const char *main_word);
 };
 
 extern const struct pf_mcp_extras *const pf_mcp_extras;

@@ -1,16 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pinfold mcp: checks how it was called; the server is a program of its own. */
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/extras.h"
 #include "cli/options.h"
+
+static int run_install(const struct pf_command *command, int argc, char **argv)
+{
+    /* The client is a word of ours, and the options follow it. */
+    bool has_client = argc > 2 && argv[2][0] != '-';
+    struct pf_options options;
+    int status;
+
+    if (!pf_options_parse(command, argc - 1 - has_client, argv + 1 + has_client, &options, &status))
+        return status;
+    if (!has_client)
+        status = pf_usage_error(command, "for whom? claude-code, codex, cursor or vscode");
+    else if (!pf_hand_over(PF_MCP, argv - 1, &status))
+        status = pf_mcp_extras->install(command, argv[2], &options, argv[-1]);
+    pf_options_done(&options);
+    return status;
+}
 
 static int run_mcp(const struct pf_command *command, int argc, char **argv)
 {
     struct pf_options options;
     int status;
 
+    if (argc > 1 && strcmp(argv[1], "install") == 0)
+        return run_install(&pf_command_install, argc, argv);
     if (!pf_options_parse(command, argc, argv, &options, &status))
         return status;
     if (options.command[0])
@@ -33,5 +54,22 @@ const struct pf_command pf_command_mcp = {
     .help = "An agent program starts this, and talks to it by stdin and stdout:\n"
             "  claude mcp add pinfold -- pinfold mcp --seed .\n",
     .bit = PF_FOR_RUN | PF_FOR_MCP,
+    .run = run_mcp,
+};
+
+const struct pf_command pf_command_install = {
+    .name = "mcp install",
+    .usage = "CLIENT [OPTION]... [-- WORD...]",
+    .summary = "print the configuration of an agent program, or merge it into its file",
+    .help = "CLIENT is claude-code (.mcp.json, ~/.claude.json), codex (.codex/config.toml,\n"
+            "~/.codex/config.toml), cursor (.cursor/mcp.json, ~/.cursor/mcp.json) or vscode\n"
+            "(.vscode/mcp.json, ~/.config/Code/User/mcp.json): the file of the project, which is\n"
+            "the current directory, and that of the user. The WORDs are options for 'pinfold "
+            "mcp';\n"
+            "without any the project is the seed.\n"
+            "\n"
+            "--write changes one entry and leaves every other byte of the file as it is, comments\n"
+            "too. A file that it cannot read it refuses.",
+    .bit = PF_FOR_INSTALL,
     .run = run_mcp,
 };

@@ -185,6 +185,50 @@ static const char *apply_http_resume(struct pf_options *options, const char *val
     return wrong ? "not a number of seconds greater than 0, up to 86400" : NULL;
 }
 
+static const char *apply_write(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->write = true;
+    return NULL;
+}
+
+static const char *apply_scope(struct pf_options *options, const char *value)
+{
+    options->scope_user = strcmp(value, "user") == 0;
+    options->scope_project = strcmp(value, "project") == 0;
+    return options->scope_user || options->scope_project ? NULL : "none of: project, user";
+}
+
+/* A name that stands in JSON, in TOML without quotes, and in the environment as it is. */
+static const char *set_name(const char **slot, const char *value)
+{
+    static const char letters[] =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+    if (!*value || strlen(value) > 64 || value[strspn(value, letters)])
+        return "not a name of letters, digits, - and _";
+    *slot = value;
+    return NULL;
+}
+
+static const char *apply_name(struct pf_options *options, const char *value)
+{
+    return set_name(&options->name, value);
+}
+
+static const char *apply_url(struct pf_options *options, const char *value)
+{
+    if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0)
+        return "not an address that begins with http:// or https://";
+    options->url = value;
+    return NULL;
+}
+
+static const char *apply_token_env(struct pf_options *options, const char *value)
+{
+    return set_name(&options->token_env, value);
+}
+
 /* The word at *at up to a colon or the end is one of two. */
 static bool take_word(const char **at, const char *one, const char *other)
 {
@@ -471,8 +515,16 @@ static const struct flag flags[] = {
       PF_FOR_MCP, 0, apply_ttl },
     { "no-roots", NULL, "take no seed from the client; without this its first root is the seed",
       PF_FOR_MCP, 0, apply_no_roots },
-    { "quiet", NULL, "no warnings, notes and summaries on stderr", PF_FOR_RUN | PF_FOR_PLAN, 'q',
-      apply_quiet },
+    { "write", NULL, "merge it into the client's file, and keep what was there beside it",
+      PF_FOR_INSTALL, 0, apply_write },
+    { "scope", "SCOPE", "project, or user: for all projects (default: project; codex: user)",
+      PF_FOR_INSTALL, 0, apply_scope },
+    { "name", "NAME", "of the server (default pinfold)", PF_FOR_INSTALL, 0, apply_name },
+    { "url", "URL", "of a server that runs, instead of one that the client starts", PF_FOR_INSTALL,
+      0, apply_url },
+    { "token-env", "NAME", "the variable that has its token", PF_FOR_INSTALL, 0, apply_token_env },
+    { "quiet", NULL, "no warnings, notes and summaries on stderr",
+      PF_FOR_RUN | PF_FOR_PLAN | PF_FOR_INSTALL, 'q', apply_quiet },
     { "help", NULL, "show this help", ~0U, 'h', NULL },
 };
 

@@ -23,6 +23,7 @@ enum {
     PF_DAYTONA_ALONE = 64,
     PF_FOR_MCP = 128,    /* together with PF_FOR_RUN */
     PF_FOR_CONFIG = 256, /* likewise */
+    PF_FOR_INSTALL = 512,
     PF_FOR_DAYTONA = PF_FOR_RUN | PF_FOR_PLAN | PF_DAYTONA_ALONE,
 };
 
@@ -34,11 +35,13 @@ struct pf_options {
     const char *audit;
     const char *config; /* the policy file that was named */
     bool wants_sync, json, quiet, no_inherit_env;
-    bool read_only, no_roots, no_sync; /* of mcp */
-    double ttl_seconds;                /* likewise; 0: not given */
-    bool tty;                          /* run the command on a terminal */
-    bool takes_extras;                 /* something of extras.h */
-    bool isolated;                     /* no --backend, or this one */
+    bool read_only, no_roots, no_sync;     /* of mcp */
+    double ttl_seconds;                    /* likewise; 0: not given */
+    bool write, scope_user, scope_project; /* of mcp install, as the next ones */
+    const char *name, *url, *token_env;
+    bool tty;          /* run the command on a terminal */
+    bool takes_extras; /* something of extras.h */
+    bool isolated;     /* no --backend, or this one */
     bool agentcore, daytona;
     const char *isolated_alone; /* an option given that only this backend has */
     const char *agentcore_alone, *daytona_alone;
