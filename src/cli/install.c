@@ -141,8 +141,8 @@ static int change(const struct client *client, const struct pf_edit *edit, const
     if (r < 0) {
         *err = (struct pinfold_error){ .code = why.code };
         snprintf(err->msg, sizeof(err->msg),
-                 "%.100s: %.80s; left as it is, without --write you see what to add",
-                 edit->path, why.msg);
+                 "%.100s: %.80s; left as it is, without --write you see what to add", edit->path,
+                 why.msg);
     }
     return r;
 }
