@@ -20,7 +20,7 @@
 #define WORKSPACE_LABEL "pinfold-workspace"
 #define OWNER_LABEL "pinfold-owner"
 #define LIST_NS (30 * PF_NS_PER_SEC)
-enum { MACHINE_DIGITS = 16, UNSEEN_TRIES = 3 };
+enum { MACHINE_DIGITS = 16 };
 
 /* ---- processes ---- */
 
@@ -210,15 +210,14 @@ static int delete_listed(struct pf_dt_box *box, const json_t *wanted, bool *ret_
     return r;
 }
 
-/* The list lags behind, so it is looked at more than once. */
-void pf_dt_delete_unseen(struct pf_dt_box *box, const char *owner)
+void pf_dt_delete_unseen(struct pf_dt_box *box, const char *owner, int tries)
 {
     json_auto_t *wanted = json_pack("{s:s}", OWNER_LABEL, owner);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     bool found = false;
     int r = 0;
 
-    for (int i = 0; wanted && !found && i < UNSEEN_TRIES; i++) {
+    for (int i = 0; wanted && !found && i < tries; i++) {
         if (i > 0)
             pf_dt_sleep(PF_NS_PER_SEC, NULL, NULL, NULL);
         r = delete_listed(box, wanted, &found, &err);
