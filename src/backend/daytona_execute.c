@@ -282,7 +282,8 @@ static int fetch_stream(struct command *command, int number, uint64_t limit, boo
         return 0;
     if (partly && r != -PINFOLD_ECANCELLED && r != -PINFOLD_ENOMEM) {
         command->lost = true;
-        pf_log(PINFOLD_LOG_WARNING, "the output of a command that was killed: %s", own.msg);
+        pf_log(PINFOLD_LOG_WARNING, "Daytona: the output of a command that was killed: %s",
+               own.msg);
         return 0;
     }
     close(TAKE_FD(*ret_fd));
@@ -333,6 +334,8 @@ static int compose(struct command *command, bool partly, const char *notes,
     }
     ret->exit_code = command->status;
     snprintf(all, sizeof(all), "%s%s", notes, command->lost ? LOST_NOTE : "");
+    if (command->lost)
+        pf_log(PINFOLD_LOG_WARNING, "Daytona: output of a command was lost");
     return pf_capture_finish(&capture, all, ret, err);
 }
 

@@ -180,8 +180,9 @@ int pf_dt_delete_orphans(struct pf_dt_box *box, struct pinfold_cancel *cancel,
         if (r == 0 && id && is_orphan(item, wanted))
             r = delete_orphan(box, id, wanted, &call, &one);
     }
-    /* Bad credentials are told once, by what follows. */
-    if (r < 0 && one.http_status != 401 && one.http_status != 403)
+    /* A service that is not there, or wants other credentials, is told once, by what follows. */
+    if (r < 0 && one.code != PINFOLD_EOS && one.http_status != 401 && one.http_status != 403 &&
+        one.http_status != 404)
         pf_log(PINFOLD_LOG_WARNING, "Daytona: sandboxes of earlier runs may be left: %s", one.msg);
     if (r != -PINFOLD_ECANCELLED && r != -PINFOLD_ENOMEM)
         return 0;

@@ -50,7 +50,12 @@ int pf_daytona_create(struct pf_daytona *client, const json_t *body,
     int r = set_path(client, &request, "/sandbox", NULL, "", err);
 
     request.json = body;
-    return r < 0 ? r : send_for_sandbox(client, &request, call, ret, err);
+    if (r == 0)
+        r = send_for_sandbox(client, &request, call, ret, err);
+    /* It is the first request whose failure is told. */
+    if (r == -PINFOLD_EBACKEND && (err->http_status == 404 || err->http_status == 0))
+        pf_wrap(err, r, "no Daytona API is there (DAYTONA_API_URL mostly ends in /api)");
+    return r;
 }
 
 int pf_daytona_get(struct pf_daytona *client, const char *id, const struct pf_daytona_call *call,

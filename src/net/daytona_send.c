@@ -142,11 +142,13 @@ static const char *message_in(const json_t *body)
     return text;
 }
 
-static const char *advice(int status)
+static const char *advice(const struct pf_daytona *client, int status)
 {
     switch (status) {
     case 401:
-        return ": the credentials are not good: check DAYTONA_API_KEY";
+        return client->config->organization
+                       ? ": the credentials are not good: check DAYTONA_JWT_TOKEN, which expires"
+                       : ": the credentials are not good: check DAYTONA_API_KEY";
     case 403:
         return ": not allowed: check the organization, and what the key may do";
     case 409:
@@ -234,10 +236,10 @@ int pf_daytona_refused(const struct pf_daytona *client, const char *operation,
     if (status == 429)
         say_throttled(operation, response, err);
     else if (text)
-        pf_fail(err, code, "Daytona %s: %d%s: \"%s\"", operation, status, advice(status),
+        pf_fail(err, code, "Daytona %s: %d%s: \"%s\"", operation, status, advice(client, status),
                 PF_QUOTE(text));
     else
-        pf_fail(err, code, "Daytona %s: %d%s", operation, status, advice(status));
+        pf_fail(err, code, "Daytona %s: %d%s", operation, status, advice(client, status));
     err->http_status = status;
     err->retryable = status == 429 || status == 409;
     return -(int)code;
