@@ -51,7 +51,7 @@ static const char wrapper[] =
         "echo \"pf-$m-b\"; echo \"pf-$m-b\" >&2\n"
         "[ \"$o\" -gt \"$n\" ] || head -c \"$o\" <&7 | base64\n"
         "[ \"$e\" -gt \"$n\" ] || head -c \"$e\" <&9 | base64 >&2\n"
-        "[ \"$o\" -gt \"$n\" ] || [ \"$e\" -gt \"$n\" ] || rm -rf \"$d\"\n"
+        "[ \"$o\" -gt \"$n\" ] || [ \"$e\" -gt \"$n\" ] || rm -rf \"$d\" 2>/dev/null\n"
         "echo \"pf-$m-r:$((r)):$((o)):$((e))\"\n"
         "else\n"
         "echo \"pf-$m-m\"; echo \"pf-$m-m\" >&2\n"

@@ -5,6 +5,8 @@
  * machine is known to be gone. Of one elsewhere that cannot be known: but whoever lives keeps his
  * sandbox awake, so one that is stopped is an orphan.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,14 +79,18 @@ enum owner { DEAD, ALIVE, UNKNOWN };
 static enum owner look_for_owner(const char *label)
 {
     char machine[MACHINE_DIGITS + 1], theirs[MACHINE_DIGITS + 1] = "";
-    unsigned long long start;
+    unsigned long long start, found;
     long pid;
 
     machine_id(machine);
     if (!label || sscanf(label, "%16[0-9a-f]-%ld-%llu-", theirs, &pid, &start) != 3 ||
-        strcmp(theirs, machine) != 0)
+        strcmp(theirs, machine) != 0 || pid <= 0)
         return UNKNOWN;
-    return start_of(pid) == start ? ALIVE : DEAD;
+    found = start_of(pid);
+    /* A /proc that is mounted with hidepid shows only one's own. */
+    if (found == 0 && (kill((pid_t)pid, 0) == 0 || errno != ESRCH))
+        return UNKNOWN;
+    return found == start ? ALIVE : DEAD;
 }
 
 /* ---- labels ---- */
