@@ -199,7 +199,8 @@ static void what_comes_goes_and_changes_its_mode_is_said_in_the_head(void **stat
                   "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n");
     check_unified("f", NOTHING, REGULAR(""), false, "diff --git a/f b/f\nnew file mode 100644\n");
     check_unified("f", REGULAR("x"), REGULAR("y"), true,
-                  "diff --git a/f b/f\nBinary files a/f and b/f differ\n");
+                  "diff --git a/f b/f\nold mode 100644\nnew mode 100644\n"
+                  "Binary files a/f and b/f differ\n");
 }
 
 static void hostile_names_are_quoted_as_git_quotes_them(void **state)
