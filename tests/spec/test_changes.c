@@ -125,6 +125,9 @@ static void each_kind_of_change_is_listed_with_sizes_and_modes(void **state)
     spec_put(s, "seed/edited.py", "one\ntwo\n");
     spec_put(s, "seed/src/gone.py", "gone\n");
     spec_put(s, "seed/src/run.sh", "run\n");
+    spec_put(s, "seed/src/program", "run\n");
+    spec_mode(s, "seed/src/program", 0755);
+    spec_link(s, "edited.py", "seed/src/link");
     start_seeded(s);
     write_text(s, "edited.py", "one\n2\nthree\n");
     write_text(s, "src/new/made.py", "made\n");
@@ -143,10 +146,10 @@ static void each_kind_of_change_is_listed_with_sizes_and_modes(void **state)
     assert_int_equal(get(&found, "src/gone.py")->new_size, -1);
     assert_int_equal(get(&found, "src/gone.py")->old_mode, 0100644);
     assert_false(get(&found, "src/gone.py")->syncs);
-    if (!spec_lacks("host directory")) { /* what is fetched does not lose its mode; see below */
-        check_kind(&found, "src/run.sh", PINFOLD_CHANGE_MODE);
-        assert_int_equal(get(&found, "src/run.sh")->new_mode, 0100755);
-    }
+    check_kind(&found, "src/run.sh", PINFOLD_CHANGE_MODE);
+    assert_int_equal(get(&found, "src/run.sh")->new_mode, 0100755);
+    assert_null(get(&found, "src/program"));
+    assert_null(get(&found, "src/link"));
     assert_null(get(&found, "same.py"));
     done(&found);
 }
