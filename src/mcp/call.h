@@ -117,6 +117,7 @@ void pf_mcp_progress(struct pf_mcp_call *call, const char *message, size_t len);
 
 /* Ask the client something. The answer comes to pf_mcp_answered(). */
 void pf_mcp_ask_roots(struct pf_mcp_session *session);
+void pf_mcp_forget_roots(struct pf_mcp_session *session); /* it will not answer any more */
 void pf_mcp_answered(struct pf_mcp_session *session, const struct pf_mcp_message *message);
 
 /* A notification of the client's. */

@@ -90,6 +90,18 @@ static char *choose(struct pf_mcp_server *server, const json_t *roots)
     return NULL;
 }
 
+void pf_mcp_forget_roots(struct pf_mcp_session *session)
+{
+    bool asked;
+
+    pthread_mutex_lock(&session->lock);
+    asked = session->roots_id;
+    session->roots_id = 0;
+    pthread_mutex_unlock(&session->lock);
+    if (asked)
+        pf_mcp_workspace_root(&session->server->workspace, NULL);
+}
+
 void pf_mcp_answered(struct pf_mcp_session *session, const struct pf_mcp_message *message)
 {
     bool ours;

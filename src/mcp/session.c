@@ -464,6 +464,7 @@ void pf_mcp_session_end(struct pf_mcp_session *session)
     DL_FOREACH(session->calls, call) pinfold_cancel_fire(call->cancel);
     pthread_mutex_unlock(&session->lock);
     pf_mcp_process_end_all(session);
+    pf_mcp_forget_roots(session);
     pthread_mutex_lock(&session->out);
     session->ended = true;
     pthread_mutex_unlock(&session->out);

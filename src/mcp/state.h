@@ -21,6 +21,7 @@ struct pf_mcp_workspace {
     struct pf_box box;
     char *root;         /* the client's, to seed from when no seed is named; NULL: none */
     unsigned asked;     /* clients that were asked for their roots and have not answered */
+    bool waited;        /* for them, and in vain: that is not done twice */
     unsigned users;     /* calls and processes in it */
     int64_t idle_since; /* CLOCK_MONOTONIC, with no users */
     bool overlay;       /* its directory has only what was changed */

@@ -100,10 +100,11 @@ static int open_locked(struct pf_mcp_server *server, struct pinfold_cancel *canc
     int r;
 
     while (workspace->state == PF_MCP_MOVING ||
-           (workspace->state == PF_MCP_CLOSED && workspace->asked && pf_mcp_now() < patience)) {
+           (workspace->state == PF_MCP_CLOSED && workspace->asked && !workspace->waited)) {
         if (pinfold_cancel_fired(cancel))
             return cancelled(err);
         look_again(workspace);
+        workspace->waited |= workspace->asked && pf_mcp_now() >= patience;
     }
     if (workspace->state == PF_MCP_OPEN)
         return 0;
