@@ -52,7 +52,17 @@ const struct pf_command pf_command_mcp = {
     .usage = "[OPTION]...",
     .summary = "serve a workspace to an agent program, over the Model Context Protocol",
     .help = "An agent program starts this, and talks to it by stdin and stdout:\n"
-            "  claude mcp add pinfold -- pinfold mcp --seed .\n",
+            "  claude mcp add pinfold -- pinfold mcp --seed .\n"
+            "'pinfold help mcp install' writes such configurations, 'pinfold help config' tells "
+            "of\n"
+            "the pinfold.toml that is read first.\n"
+            "\n"
+            "With --http it serves several clients at once, which share the workspace, until a "
+            "signal\n"
+            "comes. Its address and new tokens are on stdout. Each --token is one client, which "
+            "shows\n"
+            "the token; NAME:MODE:file:PATH and NAME:MODE:env:VARIABLE name the place of one that\n"
+            "there is already. Without any there is one client, which may write.",
     .bit = PF_FOR_RUN | PF_FOR_MCP,
     .run = run_mcp,
 };
