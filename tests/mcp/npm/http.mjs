@@ -17,7 +17,8 @@ const seen = { errors: [] };
 
 async function connect(fetch) {
   const client = new Client({ name: 'typescript', version: '1' }, { capabilities: {} });
-  client.onerror = (error) => { seen.errors.push(String(error)); };
+  let ending = false; // then its own streams end, which are errors to it
+  client.onerror = (error) => { if (!ending) seen.errors.push(String(error)); };
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers: { Authorization: `Bearer ${process.env.TEST_TOKEN}` } },
     reconnectionOptions: { initialReconnectionDelay: 50, maxReconnectionDelay: 200,
@@ -27,10 +28,15 @@ async function connect(fetch) {
   await client.connect(transport);
   const call = (name, input, options) =>
     client.callTool({ name, arguments: input }, undefined, options);
-  return { client, transport, call };
+  const end = async () => {
+    ending = true;
+    await transport.terminateSession();
+    await client.close();
+  };
+  return { transport, client, call, end };
 }
 
-const { client, transport, call } = await connect();
+const { client, transport, call, end } = await connect();
 seen.version = transport.protocolVersion;
 seen.session = transport.sessionId.length;
 seen.tools = (await client.listTools()).tools.length;
@@ -51,8 +57,7 @@ seen.aborted = await call('execute', { command: 'sleep 300' }, { signal: stop.si
 seen.many = (await Promise.all(Array.from({ length: 32 }, (_, n) =>
   call('execute', { command: `echo ${n}` }))))
   .every((result, n) => result.structuredContent.stdout === `${n}\n`);
-await transport.terminateSession();
-await client.close();
+await end();
 
 // The connection of a call is cut under the SDK, which goes on with the stream by itself.
 let cut;
@@ -80,8 +85,7 @@ await new Promise((done) => setTimeout(done, 100));
 writeFileSync(gate, '');
 seen.resumed = (await resumed).structuredContent.stdout;
 seen.errors.splice(before); // it tells of the cut
-await second.transport.terminateSession();
-await second.client.close();
+await second.end();
 seen.refused = await fetch(url, { method: 'POST' }).then((response) => response.status);
 console.log(JSON.stringify(seen));
 process.exit(0); // undici keeps connections for a while
