@@ -52,17 +52,25 @@ const struct pf_command pf_command_mcp = {
     .usage = "[OPTION]...",
     .summary = "serve a workspace to an agent program, over the Model Context Protocol",
     .help = "An agent program starts this, and talks to it by stdin and stdout:\n"
-            "  claude mcp add pinfold -- pinfold mcp --seed .\n"
-            "'pinfold help mcp install' writes such configurations, 'pinfold help config' tells "
-            "of\n"
-            "the pinfold.toml that is read first.\n"
+            "  claude mcp add pinfold -- pinfold mcp\n"
             "\n"
-            "With --http it serves several clients at once, which share the workspace, until a "
-            "signal\n"
-            "comes. Its address and new tokens are on stdout. Each --token is one client, which "
-            "shows\n"
-            "the token; NAME:MODE:file:PATH and NAME:MODE:env:VARIABLE name the place of one that\n"
-            "there is already. Without any there is one client, which may write.",
+            "The workspace is made by the first call that needs it, and ends with the client. Its\n"
+            "seed is what --seed names, else the first root that the client offers; never your\n"
+            "home directory as a whole. Nothing is written back unless the client calls the tool\n"
+            "sync, or --sync was given: then the results come home when the session ends.\n"
+            "--timeout is the default of a command, --max-output what one result shows. The other\n"
+            "options mean what they mean for 'pinfold run'; docs/mcp.md has the tools.\n"
+            "\n"
+            "Messages of its own go to stderr. The exit status is 0 when the client has gone or a\n"
+            "signal came, 125 when something failed.\n"
+            "\n"
+            "With --http it serves several clients at once, which share the workspace, until a\n"
+            "signal comes. Its address and new tokens are on stdout. Each --token is one client,\n"
+            "which shows the token; NAME:MODE:file:PATH and NAME:MODE:env:VARIABLE name the place\n"
+            "of one that there is already. Without any there is one client, which may write.\n"
+            "\n"
+            "'pinfold help mcp install' puts it into an agent program's configuration, and\n"
+            "'pinfold help config' tells of the pinfold.toml that is read first.",
     .bit = PF_FOR_RUN | PF_FOR_MCP,
     .run = run_mcp,
 };

@@ -13,8 +13,9 @@
 #include "mcp/process.h"
 #include "mcp/state.h"
 
-/* Requests that run at one time, of all clients. Each mostly waits for a command. */
-enum { THREADS_MAX = 96 };
+/* Requests that run at one time, of all clients; each mostly waits for a command. They are twice as
+ * many as one client may have, so that none keeps another waiting. */
+enum { THREADS_MAX = 512 };
 
 /* How long output that was cut is kept after it was last looked at. */
 #define OUTPUT_NS INT64_C(1800000000000)

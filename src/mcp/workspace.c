@@ -81,6 +81,8 @@ static int open_box(struct pf_mcp_server *server, const char *root, struct pinfo
         r = pinfold_sandbox_start(box->sandbox, &seed, cancel, err);
     for (size_t i = 0; r < 0 && i < seed.errors.count && i < 20; i++)
         pf_mcp_log(server, PF_MCP_ERROR, "%s", seed.errors.items[i]);
+    if (r == -PINFOLD_ENOTSUP && options.isolated)
+        pf_mcp_log(server, PF_MCP_ERROR, "%s; 'pinfold doctor' says what is missing", err->msg);
     if (r < 0) {
         pf_box_close(box, NULL);
         return r;
