@@ -38,6 +38,23 @@ static const char *distrust(const struct stat *st)
     return NULL;
 }
 
+/* Whether a file that may not be opened is no policy of ours: HOME is somebody else's, as after su
+ * without a login. The first directory on the way to it that may be looked at says whose it is. */
+static bool of_another(const char *path)
+{
+    char above[PATH_MAX];
+    struct stat st;
+    char *slash;
+
+    snprintf(above, sizeof(above), "%s", path);
+    while ((slash = strrchr(above, '/')) && slash != above) {
+        *slash = '\0';
+        if (stat(above, &st) == 0)
+            return st.st_uid != geteuid();
+    }
+    return false;
+}
+
 /* Read a whole file. Returns 0 with *ret_text to free(); 1 when it is not there. */
 static int read_whole(const char *path, char **ret_text, size_t *ret_len, struct pinfold_error *err)
 {
@@ -50,7 +67,9 @@ static int read_whole(const char *path, char **ret_text, size_t *ret_len, struct
     char *text;
 
     if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR ? 1 : fail(err, PINFOLD_EOS, errno, path, "");
+        return errno == ENOENT || errno == ENOTDIR || (errno == EACCES && of_another(path))
+                       ? 1
+                       : fail(err, PINFOLD_EOS, errno, path, "");
     if (fstat(fd, &st) == 0)
         wrong = distrust(&st);
     text = wrong ? NULL : malloc(FILE_MAX + 1);

@@ -200,6 +200,18 @@ def test_a_file_of_another_user_is_refused(place):
     assert place.refuse().startswith(f"read {path}: it belongs to another user")
 
 
+def test_the_home_of_somebody_else_has_no_policy_of_ours(tmp_path, as_stranger):
+    home = tmp_path / "home"
+    (home / ".config/pinfold").mkdir(parents=True)
+    (home / USER).write_text("ttl = 1\n")
+    home.chmod(0o700)
+    done = as_stranger("config", "check", HOME=str(home), XDG_CONFIG_HOME="")
+    if os.getuid() == 0:
+        assert (done.returncode, done.stderr) == (0, "") and "not there" in done.stdout
+    else:
+        assert f"{home / USER}:1" in done.stdout
+
+
 def test_relative_paths_begin_at_the_file(place):
     named = place.home / "deep/chosen.toml"
     named.parent.mkdir()
