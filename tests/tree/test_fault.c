@@ -228,7 +228,7 @@ static int do_copy_sparse(struct place *place)
 
 static int do_move(struct place *place)
 {
-    return pf_file_move(place->dst, "top", "x/moved", &err);
+    return pf_file_move(place->dst, "top", "x/moved", 0, &err);
 }
 
 static int do_remove(struct place *place)

@@ -241,20 +241,20 @@ static void moving_follows_the_rules_of_move_file(void **state)
     put(tmp->fd, "other", "y");
     put_dir(tmp->fd, "d");
     assert_int_equal(fchmodat(tmp->fd, "f", 0750, 0), 0);
-    assert_int_equal(pf_file_move(tmp->fd, "f", "f", &err), 0);
+    assert_int_equal(pf_file_move(tmp->fd, "f", "f", 0, &err), 0);
     check_file(tmp->fd, "f", "x");
     assert_int_equal(linkat(tmp->fd, "f", tmp->fd, "hard", 0), 0);
-    assert_int_equal(pf_file_move(tmp->fd, "f", "hard", &err), 0);
+    assert_int_equal(pf_file_move(tmp->fd, "f", "hard", 0, &err), 0);
     check_file(tmp->fd, "f", "x");
-    assert_int_equal(pf_file_move(tmp->fd, "f", "new/deep/f", &err), 0);
+    assert_int_equal(pf_file_move(tmp->fd, "f", "new/deep/f", 0, &err), 0);
     check_file(tmp->fd, "f", NULL);
     check_file(tmp->fd, "new/deep/f", "x");
     assert_int_equal(mode_of(tmp->fd, "new/deep/f"), 0750);
-    assert_int_equal(pf_file_move(tmp->fd, "new/deep/f", "other", &err), 0);
+    assert_int_equal(pf_file_move(tmp->fd, "new/deep/f", "other", 0, &err), 0);
     check_file(tmp->fd, "other", "x");
-    check_fails(pf_file_move(tmp->fd, "other", "d", &err), PINFOLD_EOS, EISDIR, "\"d\"");
-    check_fails(pf_file_move(tmp->fd, "d", "e", &err), PINFOLD_EOS, EISDIR, "\"d\"");
-    check_fails(pf_file_move(tmp->fd, "no", "e", &err), PINFOLD_EOS, ENOENT, "\"no\"");
+    check_fails(pf_file_move(tmp->fd, "other", "d", 0, &err), PINFOLD_EOS, EISDIR, "\"d\"");
+    check_fails(pf_file_move(tmp->fd, "d", "e", 0, &err), PINFOLD_EOS, EISDIR, "\"d\"");
+    check_fails(pf_file_move(tmp->fd, "no", "e", 0, &err), PINFOLD_EOS, ENOENT, "\"no\"");
     check_file(tmp->fd, "other", "x");
 }
 
