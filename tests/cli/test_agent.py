@@ -2,8 +2,8 @@
 """pinfold agent: what a user and a script see of a run, and what comes home."""
 
 import json
-import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -363,5 +363,11 @@ def test_it_takes_no_libcurl_to_say_what_is_wrong(tmp_path: Path) -> None:
     assert "pinfold-remote" not in trace.read_text()
 
 
-def test_the_demonstration_of_the_readme_plays(agent: Agent) -> None:
-    assert os.path.exists(ROOT / "examples/agent/demo.json")
+def test_the_demonstration_plays_on_a_copy_of_the_example(agent: Agent, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT / "examples/wordcount", copy)
+    done = agent(f"scripted:{ROOT}/examples/agent/demo.json", "--yes", cwd=copy,
+                 task="add an option -l")
+    assert done.returncode == 0, done.stderr
+    assert "only_lines" in (copy / "src/wordcount.c").read_text()
+    assert "4 replies, 4 calls" in done.stderr
