@@ -40,8 +40,8 @@ struct pinfold_change {
     enum pinfold_change_shown shown;
     unsigned old_mode, new_mode;
     int64_t old_size, new_size;
-    bool syncs;        /* pinfold_sandbox_flush() would write it. A flush writes no links and no
-                          modes, and deletes nothing */
+    bool syncs;        /* pinfold_sandbox_flush() would write it. A flush writes no new links and no
+                          mode alone, and deletes nothing */
     bool seed_changed; /* the seed has changed here too: the old side is what it is now, and not
                           what the workspace was made from */
 };
@@ -62,8 +62,8 @@ struct pinfold_changes {
 
 #define PINFOLD_CHANGES_LIST_MAX 1000 /* lines of seed_changes, and of errors */
 
-/* Receives the text of a diff in pieces, from the thread that called. Return 0 to go on; anything
- * else ends the call as a cancellation does. */
+/* Receives the text of a diff in pieces, raw as the files have it (escape it for a terminal), from
+ * the thread that called. Return 0 to go on; anything else ends the call as a cancellation does. */
 typedef int (*pinfold_diff_fn)(void *ctx, const char *text, size_t len);
 
 struct pinfold_changes_options {
@@ -89,8 +89,8 @@ struct pinfold_changes_options {
  * By default that is what the sync policy takes: its include patterns and its excludes. FIFOs,
  * sockets and devices are passed over, and so are empty directories. With an overlay only what was
  * changed is looked at. On a backend without a directory on this machine the files are fetched
- * once, as a flush would; what a flush cannot fetch is in errors and not counted as deleted. Works
- * on views, changes nothing.
+ * once, as a flush would, and links not compared; what a flush cannot fetch is in errors and not
+ * counted as deleted. Works on views, changes nothing.
  *
  * The text of a file is never cut in its middle: a diff that is too large is left out, with a line
  * "# ..." in its place, which git apply and patch skip, so that the rest can be applied.
@@ -179,7 +179,7 @@ enum pinfold_delete_flags {
  * sandbox  borrowed
  * path     borrowed
  * flags    enum pinfold_delete_flags, or 0
- * cancel   borrowed, may be NULL; a tree that is being deleted is then deleted in part
+ * cancel   borrowed, may be NULL; not looked at in the middle of a tree
  * err      borrowed, may be NULL
  *
  * Returns 0, -PINFOLD_EVALUE (flags), -PINFOLD_EPATH (the root, or outside), -PINFOLD_EOS (ENOENT;

@@ -35,13 +35,14 @@ void pinfold_changes_done(struct pinfold_changes *changes)
 
 /* ---- of a copy that was fetched ---- */
 
-/* Whether a path is there after all. Returns 1, 0 or a negative code. */
-static int is_there(struct pinfold_backend *backend, const char *path,
+/* Whether what looks deleted is there after all. A link to a directory is listed as one. Returns 1,
+ * 0 or a negative code. */
+static int is_there(struct pinfold_backend *backend, const struct pinfold_change *change,
                     struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pinfold_file_infos_done) struct pinfold_file_infos infos = { 0 };
     struct pinfold_error one = PINFOLD_ERROR_INIT;
-    const char *slash = strrchr(path, '/');
+    const char *path = change->path, *slash = strrchr(path, '/');
     _cleanup_free_ char *dir = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
     int r;
 
@@ -54,7 +55,7 @@ static int is_there(struct pinfold_backend *backend, const char *path,
         *err = one;
     for (size_t i = 0; r == 0 && i < infos.count; i++)
         if (strcmp(infos.items[i].path, path) == 0)
-            return 1;
+            return !infos.items[i].is_dir || change->old_mode == 0120000;
     return r;
 }
 
@@ -69,7 +70,7 @@ static int keep_deleted(const struct pf_session *session, struct pinfold_changes
         struct pinfold_change *change = &changes->items[i];
         bool gone = change->kind == PINFOLD_CHANGE_DELETED && r >= 0;
         if (gone)
-            r = is_there(pf_session_backend(session), change->path, cancel, err);
+            r = is_there(pf_session_backend(session), change, cancel, err);
         if (gone && r == 1)
             free(change->path);
         else

@@ -63,7 +63,7 @@ static bool is_seeded(const struct pf_changes_job *job, const struct pf_walk_ent
         return true;
     len = readlinkat(entry->dir_fd, entry->name, target, sizeof(target) - 1);
     if (len < 0)
-        return false;
+        return true; /* the comparison says what is wrong with it */
     target[len] = '\0';
     return pf_copy_link_inside(&job->old_side, entry, target);
 }
@@ -77,14 +77,14 @@ static enum pf_walk_type type_of(const struct stat *st)
 }
 
 /* The entry of the seed at the path of one of the workspace, in a directory that the seed has.
- * Returns whether there is one that was seeded. */
-static bool find_old(const struct pf_changes_job *job, const struct pf_walk_entry *entry,
-                     struct pf_walk_entry *ret_old, struct stat *ret_st)
+ * Returns 1, 0 when there is none that was seeded, or -errno. */
+static int find_old(const struct pf_changes_job *job, const struct pf_walk_entry *entry,
+                    struct pf_walk_entry *ret_old, struct stat *ret_st)
 {
     *ret_old = *entry;
     ret_old->dir_fd = pf_dirs_top(&job->old)->fd;
     if (fstatat(ret_old->dir_fd, entry->name, ret_st, AT_SYMLINK_NOFOLLOW) < 0)
-        return false;
+        return errno == ENOENT ? 0 : -errno;
     ret_old->type = type_of(ret_st);
     return is_seeded(job, ret_old);
 }
@@ -101,7 +101,7 @@ static int note_os(struct pf_changes_job *job, int sys_errno, const char *path,
 
     if (sys_errno == ENOMEM)
         return pf_fail_nomem(err);
-    pf_fail_os(&one, sys_errno, "compare directory \"%s\" with the seed", PF_QUOTE(path));
+    pf_fail_os(&one, sys_errno, "compare \"%s\" with the seed", PF_QUOTE(path));
     return note_error(job, one.msg, err);
 }
 
@@ -122,16 +122,21 @@ static int visit_file(struct pf_changes_job *job, const struct pf_walk_entry *en
     struct pf_changes_side old_side = { .exists = false };
     struct pf_changes_side new_side = { .exists = true, .dir_fd = entry->dir_fd };
     struct pf_walk_entry old;
+    int r = 0;
 
     if (!is_wanted(job, entry->path) ||
         (entry->type == PF_WALK_LINK && !job->request->options->everything &&
          pf_copy_excluded(&job->now_side, entry)))
         return 0;
-    if (fstatat(entry->dir_fd, entry->name, &new_side.st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        type_of(&new_side.st) != entry->type)
+    if (fstatat(entry->dir_fd, entry->name, &new_side.st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : note_os(job, errno, entry->path, err);
+    if (type_of(&new_side.st) != entry->type)
         return 0; /* it has changed this very moment: as if a moment later */
-    if (pf_changes_old_here(job, entry->depth) && find_old(job, entry, &old, &old_side.st) &&
-        old.type != PF_WALK_DIR) {
+    if (pf_changes_old_here(job, entry->depth))
+        r = find_old(job, entry, &old, &old_side.st);
+    if (r < 0)
+        return note_os(job, -r, entry->path, err);
+    if (r > 0 && old.type != PF_WALK_DIR) {
         old_side.exists = true;
         old_side.dir_fd = old.dir_fd;
     }
@@ -147,9 +152,10 @@ static int note_gone(struct pf_changes_job *job, const struct pf_walk_entry *old
     const struct pf_changes_side new_side = { .exists = false };
     struct pf_changes_side old_side = { .exists = true, .dir_fd = old->dir_fd };
 
-    if (!is_wanted(job, old->path) ||
-        fstatat(old->dir_fd, old->name, &old_side.st, AT_SYMLINK_NOFOLLOW) < 0)
+    if (!is_wanted(job, old->path))
         return 0;
+    if (fstatat(old->dir_fd, old->name, &old_side.st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : note_os(job, errno, old->path, err);
     return pf_changes_compare(job, old->path, old->name, &old_side, &new_side, false, err);
 }
 
@@ -206,7 +212,7 @@ static int look_for(struct pf_changes_job *job, struct pf_walk_entry *old, int n
     bool here;
 
     if (fstatat(old->dir_fd, old->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;
+        return errno == ENOENT ? 0 : note_os(job, errno, old->path, err);
     old->type = type_of(&st);
     here = fstatat(now_fd, old->name, &now, AT_SYMLINK_NOFOLLOW) == 0;
     if (!here && errno != ENOENT)
@@ -238,7 +244,7 @@ static int look_for_all(struct pf_changes_job *job, const char *path, unsigned d
             close(fd);
         return r;
     }
-    while (r == 0 && (found = readdir(dir))) {
+    while (r == 0 && (errno = 0, found = readdir(dir))) {
         struct pf_walk_entry old = { .dir_fd = old_fd, .depth = depth };
         if (strcmp(found->d_name, ".") == 0 || strcmp(found->d_name, "..") == 0)
             continue;
@@ -252,6 +258,8 @@ static int look_for_all(struct pf_changes_job *job, const char *path, unsigned d
         old.name = name.data + name.len - strlen(found->d_name);
         r = look_for(job, &old, now_fd, err);
     }
+    if (r == 0 && errno != 0)
+        r = note_os(job, errno, *path ? path : ".", err);
     closedir(dir);
     return r;
 }
@@ -283,11 +291,15 @@ static int visit_dir(struct pf_changes_job *job, const struct pf_walk_entry *ent
         pf_walk_skip(job->walk);
         return 0;
     }
-    if (!pf_changes_old_here(job, entry->depth) || !find_old(job, entry, &old, &st) ||
-        old.type != PF_WALK_DIR)
+    if (!pf_changes_old_here(job, entry->depth))
         return 0;
-    now_fd = open_now(job, entry);
-    r = now_fd < 0 ? now_fd : pf_dirs_push(&job->old, entry->name);
+    r = find_old(job, entry, &old, &st);
+    if (r == 0 || (r > 0 && old.type != PF_WALK_DIR))
+        return 0;
+    if (r > 0) {
+        now_fd = open_now(job, entry);
+        r = now_fd < 0 ? now_fd : pf_dirs_push(&job->old, entry->name);
+    }
     if (r < 0) {
         pf_walk_skip(job->walk); /* or all in it would look as if it had been added */
         return r == -ENOENT ? 0 : note_os(job, -r, entry->path, err);

@@ -18,11 +18,21 @@ static int64_t read_clock(clockid_t clock)
     return now.tv_sec * PF_NS_PER_SEC + now.tv_nsec;
 }
 
-/* The clock that file systems take their times from: it moves with the timer's tick. Whatever is
- * changed later has this time or a later one. What was changed shortly before, too. */
-static int64_t file_time(void)
+/*
+ * The time of a change that changes nothing, by the file system's own clock. Since Linux 6.13 a
+ * change to what somebody has looked at has a time between two ticks of that clock, and no later
+ * change on any file system of that kind has an earlier one: so what was done before is told from
+ * what is done after, within the same tick. Before, and without a workspace, what was done in the
+ * same tick counts as done after.
+ */
+static int64_t file_time(int root_fd)
 {
-    return read_clock(CLOCK_REALTIME_COARSE);
+    struct stat st;
+
+    if (root_fd < 0 || fstat(root_fd, &st) < 0 || fchmod(root_fd, st.st_mode & 07777) < 0 ||
+        fstat(root_fd, &st) < 0)
+        return read_clock(CLOCK_REALTIME_COARSE);
+    return st.st_ctim.tv_sec * PF_NS_PER_SEC + st.st_ctim.tv_nsec;
 }
 
 static int64_t boot_time(void)
@@ -30,7 +40,8 @@ static int64_t boot_time(void)
     return read_clock(CLOCK_REALTIME) - read_clock(CLOCK_BOOTTIME);
 }
 
-int pf_seed_mark_begin(struct pf_seed_mark *mark, const char *source, const char *const *exclude)
+int pf_seed_mark_begin(struct pf_seed_mark *mark, const char *source, const char *const *exclude,
+                       int root_fd)
 {
     struct stat st;
 
@@ -44,13 +55,13 @@ int pf_seed_mark_begin(struct pf_seed_mark *mark, const char *source, const char
         mark->ino = st.st_ino;
     }
     mark->booted_ns = boot_time();
-    mark->began_ns = file_time();
+    mark->began_ns = file_time(root_fd);
     return 0;
 }
 
-void pf_seed_mark_end(struct pf_seed_mark *mark)
+void pf_seed_mark_end(struct pf_seed_mark *mark, int root_fd)
 {
-    mark->ended_ns = file_time();
+    mark->ended_ns = file_time(root_fd);
 }
 
 void pf_seed_mark_done(struct pf_seed_mark *mark)
@@ -62,7 +73,9 @@ void pf_seed_mark_done(struct pf_seed_mark *mark)
 
 int64_t pf_seed_mark_limit(const struct pf_seed_mark *mark, int64_t moment_ns)
 {
+    /* Two clocks cannot be read at once, and one that is only slowed down is not set back. */
+    enum { TOLERANCE_MS = 20 };
     int64_t back = mark->booted_ns - boot_time();
 
-    return back > 0 ? moment_ns - back : moment_ns;
+    return back > TOLERANCE_MS * PF_NS_PER_MS ? moment_ns - back : moment_ns;
 }

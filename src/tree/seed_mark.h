@@ -20,10 +20,12 @@ struct pf_seed_mark {
     int64_t booted_ns; /* when the machine was started, by the clock of then */
 };
 
-/* Note that a seed is about to be taken. Returns 0 or -PINFOLD_ENOMEM. */
-int pf_seed_mark_begin(struct pf_seed_mark *mark, const char *source, const char *const *exclude);
+/* Note that a seed is about to be taken. root_fd: the workspace on this machine, borrowed until the
+ * end; -1: there is none. Returns 0 or -PINFOLD_ENOMEM. */
+int pf_seed_mark_begin(struct pf_seed_mark *mark, const char *source, const char *const *exclude,
+                       int root_fd);
 /* ... and that it was. */
-void pf_seed_mark_end(struct pf_seed_mark *mark);
+void pf_seed_mark_end(struct pf_seed_mark *mark, int root_fd);
 void pf_seed_mark_done(struct pf_seed_mark *mark);
 
 /* From when on a change time says that something was changed after a moment of the mark. The clock

@@ -67,9 +67,11 @@ static int put_file_line(struct pf_buf *out, const char *start, const char *pref
 
 /* ---- headers ---- */
 
-static int put_modes(struct pf_buf *out, unsigned before, unsigned after)
+/* With always even when nothing changes: without any such line git takes the head of a binary file
+ * for a part of the next one's. */
+static int put_modes(struct pf_buf *out, unsigned before, unsigned after, bool always)
 {
-    if (before == after)
+    if (before == after && !always)
         return 0;
     if (!before)
         return pf_buf_printf(out, "new file mode %06o\n", after);
@@ -238,7 +240,7 @@ int pf_unified_file(struct pf_buf *out, const struct pf_diff_file *file, bool bi
     int r = put_git_line(out, file->path);
 
     if (r == 0)
-        r = put_modes(out, file->old_side.mode, file->new_side.mode);
+        r = put_modes(out, file->old_side.mode, file->new_side.mode, binary);
     if (r == 0 && binary)
         return put_binary_line(out, file);
     if (r < 0 || same_text(file->old_side.text, file->new_side.text))

@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     if (r == 0)
         r = pf_globs_new(none, &exclude, &err);
     if (r == 0)
-        r = pf_seed_mark_begin(&mark, argv[1 + lists], none) < 0 ? -PINFOLD_ENOMEM : 0;
+        r = pf_seed_mark_begin(&mark, argv[1 + lists], none, -1) < 0 ? -PINFOLD_ENOMEM : 0;
     mark.began_ns = mark.ended_ns = INT64_MAX; /* nothing has changed since */
     request.include = include;
     request.exclude = request.seed_exclude = exclude;
