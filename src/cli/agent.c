@@ -51,15 +51,14 @@ const struct pf_command pf_command_agent = {
             "\n"
             "--session keeps the conversation, so that a later task can go on with it.\n"
             "The other options mean what they mean for 'pinfold run'. With --backend local the\n"
-            "agent's commands can do whatever you can do, and see PATH, HOME, LANG, TMPDIR and "
-            "the\n"
-            "user's name of your environment.\n"
+            "agent's commands can do whatever you can do; of your environment they see PATH,\n"
+            "HOME, LANG, TMPDIR and your name.\n"
             "\n"
             "Exit status: 0 done, and changes are written back, or there are none, or none were\n"
-            "wanted; 1 changes are not written back: the answer was no, or nobody could be asked;\n"
-            "2 the agent did not come to an end: out of turns or tokens, a reply that was cut, or\n"
-            "a refusal; 125 pinfold or the model failed; 128+n signal n ended it. The highest of\n"
-            "these counts.",
+            "wanted; 1 changes are not written back (the answer was no, or nobody could be\n"
+            "asked), or the diff of --diff lacks some, such as binary files; 2 the agent did not\n"
+            "come to an end: out of turns or tokens, a reply that was cut, or a refusal; 125\n"
+            "pinfold or the model failed; 128+n signal n ended it. The highest of these counts.",
     .bit = PF_FOR_RUN | PF_FOR_AGENT,
     .flags = pf_agent_flags,
     .run = run_agent,

@@ -131,13 +131,28 @@ static bool ask(const struct pf_agent_run *run)
     return yes;
 }
 
+/* A patch that lacks something must not look like a whole one. Returns the exit status. */
+static int check_patch(const struct pinfold_changes *changes)
+{
+    size_t missing = 0;
+
+    for (size_t i = 0; i < changes->count; i++)
+        missing += changes->items[i].shown != PINFOLD_SHOWN_TEXT;
+    if (!missing && !changes->errors.count)
+        return 0;
+    pf_say("the diff is not whole: %zu files are binary, too large, or could not be read", missing);
+    return PF_EXIT_NOT_WRITTEN;
+}
+
 /* Whether to write back. *ret_status says why not. */
-static bool is_wanted(struct pf_agent_run *run, int *ret_status)
+static bool is_wanted(struct pf_agent_run *run, const struct pinfold_changes *changes,
+                      int *ret_status)
 {
     const struct pf_options *options = run->options;
+    bool patch = options->agent.diff && !options->agent.yes;
 
-    *ret_status = 0;
-    if (!options->wants_sync || (options->agent.diff && !options->agent.yes))
+    *ret_status = patch ? check_patch(changes) : 0;
+    if (!options->wants_sync || patch)
         return false;
     if (options->agent.yes && !run->signal)
         return true;
@@ -224,9 +239,9 @@ static int finish(struct pf_agent_run *run, struct pinfold_changes *changes)
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     int status;
 
-    if (show(run, changes, &err) < 0) {
-        status = pf_agent_failed(run, &err);
-        if (!pf_interrupt_signal())
+    if (show(run, changes, &err) < 0 || run->broken) {
+        status = run->broken ? pf_agent_broken(run) : pf_agent_failed(run, &err);
+        if (!pf_interrupt_signal()) /* it has worked, and nobody has said no */
             pf_box_keep(&run->box, run->options, run->overlay);
         return status;
     }
@@ -234,7 +249,7 @@ static int finish(struct pf_agent_run *run, struct pinfold_changes *changes)
         pf_note("the agent has changed nothing");
         return 0;
     }
-    return is_wanted(run, &status) ? write_back(run, changes) : status;
+    return is_wanted(run, changes, &status) ? write_back(run, changes) : status;
 }
 
 int pf_agent_home(struct pf_agent_run *run)

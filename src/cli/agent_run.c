@@ -32,6 +32,14 @@ void pf_agent_told(struct pf_agent_run *run, int sys_errno)
     pinfold_cancel_fire(run->cancel);
 }
 
+int pf_agent_broken(const struct pf_agent_run *run)
+{
+    if (run->broken == EPIPE)
+        return PF_EXIT_SIGNAL + SIGPIPE;
+    pf_say("write the output: %s; the agent was stopped", strerror(run->broken));
+    return PF_EXIT_FAILED;
+}
+
 int pf_agent_failed(struct pf_agent_run *run, const struct pinfold_error *err)
 {
     if (err->code == PINFOLD_ECANCELLED && pf_interrupt_signal())
@@ -175,12 +183,8 @@ static int stopped(struct pf_agent_run *run, const struct pinfold_error *err)
 {
     if (pf_interrupt_signal())
         return PF_EXIT_SIGNAL + pf_interrupt_signal();
-    if (run->broken == EPIPE)
-        return PF_EXIT_SIGNAL + SIGPIPE;
-    if (run->broken) {
-        pf_say("write the output: %s; the agent was stopped", strerror(run->broken));
-        return PF_EXIT_FAILED;
-    }
+    if (run->broken)
+        return pf_agent_broken(run);
     if (run->over_budget) {
         pf_say("%s; with more of them it would have gone on", err->msg);
         return PF_EXIT_UNFINISHED;
@@ -275,7 +279,12 @@ static int run_task(struct pf_agent_run *run)
 {
     const char *task = run->options->command[0];
     char *text = strcmp(task, "-") == 0 ? read_task() : strdup(task);
-    int status = text ? run_and_tell(run, text) : PF_EXIT_FAILED;
+    int status = PF_EXIT_FAILED;
+
+    if (text)
+        status = run_and_tell(run, text);
+    else if (strcmp(task, "-") != 0)
+        pf_say("out of memory");
 
     free(text);
     return status;

@@ -40,6 +40,9 @@ int pf_agent_worse(int status, int other);
 /* Take what a teller returned: when it could not write, everything stops. */
 void pf_agent_told(struct pf_agent_run *run, int sys_errno);
 
+/* The exit status when it could not: the output is lost, which is told, or nobody reads it. */
+int pf_agent_broken(const struct pf_agent_run *run);
+
 /* Tell of an error. Returns the exit status. */
 int pf_agent_failed(struct pf_agent_run *run, const struct pinfold_error *err);
 

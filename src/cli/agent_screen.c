@@ -34,6 +34,7 @@ struct screen {
     size_t block;   /* of the reply, that is being written */
     char *line;     /* of the diff, as far as it has come */
     size_t line_len;
+    char first; /* byte of the line, when its beginning is printed; else NUL */
 };
 
 /* ---- writing ---- */
@@ -225,15 +226,34 @@ static enum style diff_style(char first)
                           : BOLD;
 }
 
-static int put_line(struct screen *screen)
+/* How much of a line that is cut at len is whole characters. */
+static size_t whole_chars(const char *line, size_t len)
 {
-    char *clean = pf_clean(screen->line, screen->line_len, PF_KEEP_LINES, 0);
+    for (size_t back = 1; back < 4 && back < len; back++) {
+        unsigned char byte = (unsigned char)line[len - back];
+        size_t needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+
+        if ((byte & 0xc0) != 0x80)
+            return needed > back ? len - back : len;
+    }
+    return len;
+}
+
+/* Print so much of the line that has come. */
+static int put_line(struct screen *screen, size_t len)
+{
+    char *clean = pf_clean(screen->line, len, PF_KEEP_LINES, 0);
     int r = ENOMEM;
 
+    if (!screen->first)
+        screen->first = screen->line[0];
     if (clean)
-        r = put_styled(screen, STDOUT_FILENO, diff_style(screen->line[0]), clean);
+        r = put_styled(screen, STDOUT_FILENO, diff_style(screen->first), clean);
     free(clean);
-    screen->line_len = 0;
+    if (screen->line[len - 1] == '\n')
+        screen->first = '\0';
+    screen->line_len -= len;
+    memmove(screen->line, screen->line + len, screen->line_len + 1); /* with the NUL */
     return r;
 }
 
@@ -252,8 +272,10 @@ static int diff(struct pf_teller *teller, const char *text, size_t len)
     for (size_t i = 0; i < len && r == 0; i++) {
         screen->line[screen->line_len++] = text[i];
         screen->line[screen->line_len] = '\0';
-        if (text[i] == '\n' || screen->line_len == LINE_MAX_BYTES)
-            r = put_line(screen);
+        if (text[i] == '\n')
+            r = put_line(screen, screen->line_len);
+        else if (screen->line_len == LINE_MAX_BYTES)
+            r = put_line(screen, whole_chars(screen->line, screen->line_len));
     }
     return r;
 }
@@ -278,7 +300,7 @@ static const char *remark(const struct pinfold_change *change, bool writes)
 static int changes(struct pf_teller *teller, const struct pinfold_changes *changes)
 {
     struct screen *screen = (struct screen *)teller;
-    int r = screen->line_len ? put_line(screen) : 0;
+    int r = screen->line_len ? put_line(screen, screen->line_len) : 0;
 
     for (size_t i = 0; i < changes->count && r == 0 && !screen->quiet; i++) {
         const struct pinfold_change *change = &changes->items[i];

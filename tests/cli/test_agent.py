@@ -76,6 +76,25 @@ def test_diff_is_a_patch_that_git_takes(agent: Agent, tmp_path: Path) -> None:
     assert (agent.project / "src/main.c").read_text() == MAIN
 
 
+def test_a_diff_that_lacks_something_says_so(agent: Agent) -> None:
+    model = agent.script([write("a.md", "a\n"), execute("head -c 100 /dev/zero > b.bin")], "Done.")
+    done = agent(model, "--diff")
+    assert done.returncode == 1
+    assert "the diff is not whole: 1 files" in done.stderr and "+a\n" in done.stdout
+    assert agent(model, "--diff", "--exclude", "*.bin").returncode == 0
+
+
+def test_a_reader_of_the_diff_that_goes_loses_nobody_s_work(agent: Agent) -> None:
+    model = agent.script([execute("seq 50000 > a.md")], "Done.")
+    child = agent.start(model, "--yes")
+    assert child.stdout.readline() == "Done.\n"
+    child.stdout.close()
+    err = child.stderr.read()
+    child.stderr.close()
+    assert child.wait(60) == 141, err
+    assert Path("a.md") in drop_kept(err)
+
+
 def test_diff_and_yes_do_both(agent: Agent) -> None:
     done = agent(fix(agent), "--diff", "--yes")
     assert done.returncode == 0 and done.stdout.startswith("diff --git")

@@ -57,6 +57,13 @@ def test_names_and_bytes_in_a_diff_do_not_reach_the_terminal_raw(agent: Agent) -
     assert len(changes["files"]) == 8
 
 
+def test_a_long_line_of_many_byte_letters_is_shown_as_it_is(agent: Agent) -> None:
+    line = "x" + "ä€\U0001d11e" * 30000
+    term = agent.at_terminal(agent.script([write("a.md", line + "\n")], "Done."), "--no-sync")
+    assert term.wait() == 0
+    assert "+" + line + "\n" in shown(term.seen)
+
+
 def test_a_file_name_cannot_answer_for_the_user(agent: Agent) -> None:
     model = agent.script([execute("touch \"$(printf 'x\\nWrite these changes? [yN] y\\n')\"")],
                          "Done.")
