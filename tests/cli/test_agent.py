@@ -2,6 +2,7 @@
 """pinfold agent: what a user and a script see of a run, and what comes home."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_run import KEY, Agent, drop_kept, execute, fix, tool, write
-from helpers import BUILD, ROOT
+from helpers import BUILD, ROOT, STRANGER
 
 MAIN = "int main(void) { return 0; }\n"
 
@@ -390,3 +391,21 @@ def test_the_demonstration_plays_on_a_copy_of_the_example(agent: Agent, tmp_path
     assert done.returncode == 0, done.stderr
     assert "only_lines" in (copy / "src/wordcount.c").read_text()
     assert "4 replies, 4 calls" in done.stderr
+
+
+def test_an_ordinary_user_has_agents_too(as_stranger, common: Path) -> None:
+    user = STRANGER if os.getuid() == 0 else os.getuid()
+    project, script, tmp = common / "project", common / "script.json", common / "tmp"
+    project.mkdir()
+    tmp.mkdir()
+    (project / "a.md").write_text("a\n")
+    for path in project, project / "a.md", tmp:
+        os.chown(path, user, user)
+    script.write_text(json.dumps({"turns": [{"reply": [execute("id -un; echo b >> a.md")]},
+                                            {"expect": {"results": [{"contains": "agent"}]},
+                                             "reply": "Done."}]}))
+    done = as_stranger("agent", "--model", f"scripted:{script}", "--seed", project, "--yes", "do it",
+                       TMPDIR=str(tmp), HOME="/nonexistent")
+    assert done.returncode == 0, done.stderr
+    assert (project / "a.md").read_text() == "a\nb\n"
+    assert (project / "a.md").stat().st_uid == user and list(tmp.iterdir()) == []
