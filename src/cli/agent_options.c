@@ -99,6 +99,13 @@ static const char *apply_diff(struct pf_options *options, const char *value)
     return NULL;
 }
 
+static const char *apply_all(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->agent.all = true;
+    return NULL;
+}
+
 static const char *apply_json(struct pf_options *options, const char *value)
 {
     (void)value;
@@ -122,6 +129,7 @@ const struct pf_flag pf_agent_flags[] = {
     { "sync", "[=DIR]", "write changes to DIR, and not back to the seed", 0, 0, apply_sync },
     { "include", "GLOB", "write back only what matches (default: everything); repeatable", 0, 0,
       apply_include },
+    { "all", NULL, "take in, and bring back, what .gitignore names", 0, 0, apply_all },
     { "yes", NULL, "write changes back without asking", 0, 0, apply_yes },
     { "no-sync", NULL, "show changes, and write nothing back", 0, 0, apply_no_sync },
     { "diff", NULL, "print nothing but the diff; write it back only with --yes", 0, 0, apply_diff },

@@ -294,15 +294,17 @@ static int run_agent(const struct pf_command *command, struct pf_options *option
 {
     struct pf_options own = *options;
     struct pf_agent_run run = { .options = &own, .lock = PTHREAD_MUTEX_INITIALIZER };
-    char *patterns[PF_OWN_FILES] = { NULL }, *env_text = NULL;
-    const char **env = NULL;
+    char *patterns[PF_OWN_FILES] = { NULL }, *env_text = NULL, *ignore_text = NULL;
+    const char **env = NULL, **excludes;
     int status = PF_EXIT_FAILED;
 
     (void)command;
     pinfold_log_set_handler(pf_say_log, NULL);
     run.tally.begun_ns = pf_now_ns();
     run.teller = options->json ? pf_teller_new_json() : pf_teller_new_screen(options);
-    own.exclude = pf_agent_excludes(options, patterns);
+    own.exclude = excludes = pf_agent_excludes(options, patterns);
+    if (excludes)
+        own.exclude = pf_agent_ignores(&own, &ignore_text);
     if (!options->isolated && !pf_options_remote(options)) {
         own.env = env = modest_env(options->env, &env_text);
         own.no_inherit_env = true;
@@ -317,7 +319,10 @@ static int run_agent(const struct pf_command *command, struct pf_options *option
     pinfold_cancel_free(run.cancel);
     for (int i = 0; i < PF_OWN_FILES; i++)
         free(patterns[i]);
-    free(own.exclude);
+    if (excludes)
+        free(own.exclude);
+    free(excludes);
+    free(ignore_text);
     free(env);
     free(env_text);
     return status;

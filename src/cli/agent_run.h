@@ -64,6 +64,10 @@ int pf_agent_session_save(struct pinfold_agent *agent, const char *path, struct 
 enum { PF_OWN_FILES = 3 };
 const char **pf_agent_excludes(const struct pf_options *options, char **ret_patterns);
 
+/* The same, and what the seed's .gitignore names, unless --all. ret_text receives what the list
+ * points into, to free(). Returns a list to free(), or NULL when out of memory. */
+const char **pf_agent_ignores(const struct pf_options *options, char **ret_text);
+
 /* What the agent is told of where it is, and the instructions of the user: text to free(), or NULL
  * when out of memory. */
 char *pf_agent_prompt(const struct pf_options *options);

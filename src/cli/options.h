@@ -29,7 +29,7 @@ enum {
 struct pf_agent_options {
     const char *model, *base_url, *system, *session; /* NULL: not given */
     uint64_t max_turns, max_tokens;                  /* 0: not given */
-    bool read_only, yes, no_sync, diff;
+    bool read_only, yes, no_sync, diff, all;
 };
 
 /* What was asked for. Strings point into argv. */

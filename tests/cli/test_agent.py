@@ -151,6 +151,62 @@ def test_json_tells_each_thing_in_a_line(agent: Agent) -> None:
     assert end["usage"] == {"input": 450, "output": 55, "cache_read": 7, "cache_write": 0}
 
 
+# ---- what .gitignore names ----
+
+BUILDS = "# products\n\n*.o\n/target/\nlog [x].txt  \n\\#odd\n[broken\n"
+
+
+def build(agent: Agent) -> str:
+    """A model that makes products, and a .gitignore that would hide the rest."""
+    return agent.script([execute("ls -a target; mkdir -p target src/target; touch a.o src/b.o "
+                                 "target/c 'log x.txt' '#odd' src/target/d e.md; "
+                                 "echo '*' > .gitignore")], "Done.")
+
+
+@pytest.fixture
+def built(agent: Agent) -> Agent:
+    (agent.project / "target").mkdir()
+    (agent.project / "target/old").write_text("old\n")
+    (agent.project / ".gitignore").write_text(BUILDS)
+    return agent
+
+
+def test_products_stay_on_their_side(built: Agent) -> None:
+    events = built.events(build(built), "--yes")
+    result = next(event for event in events if event["event"] == "result")
+    assert result["exit_code"] == 0 and "No such file" in result["text"]
+    changes = next(event for event in events if event["event"] == "changes")
+    assert [file["path"] for file in changes["files"]] == [".gitignore", "e.md", "src/target/d"]
+    assert (built.project / "e.md").exists() and not (built.project / "a.o").exists()
+
+
+def test_products_travel_when_they_are_wanted(built: Agent) -> None:
+    events = built.events(build(built), "--yes", "--all")
+    assert "old" in next(event for event in events if event["event"] == "result")["text"]
+    assert all((built.project / name).exists() for name in ("a.o", "src/b.o", "target/c", "#odd"))
+
+
+def test_exceptions_are_not_guessed_at(agent: Agent) -> None:
+    (agent.project / ".gitignore").write_text("*.o\n!keep.o\n")
+    done = agent(agent.script([execute("touch keep.o a.o")], "Done."), "--yes")
+    assert done.returncode == 0 and ".gitignore is not used" in done.stderr
+    assert (agent.project / "keep.o").exists() and (agent.project / "a.o").exists()
+
+
+@pytest.mark.parametrize("kind", ["directory", "fifo", "large"])
+def test_a_gitignore_that_is_none_hides_nothing(agent: Agent, kind: str) -> None:
+    path = agent.project / ".gitignore"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.write_text("*.md\n" * 100_000)
+    done = agent(agent.script([execute("touch new.md")], "Done."), "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (agent.project / "new.md").exists()
+
+
 # ---- what the agent has, and has not ----
 
 def test_secrets_of_the_folder_and_the_environment_stay_outside(agent: Agent) -> None:
