@@ -10,3 +10,5 @@ int (*const pf_new_remote)(const struct pf_options *options, struct pinfold_back
                            struct pinfold_error *err) = NULL;
 
 int (*const pf_serve_mcp)(const struct pf_options *options) = NULL;
+
+int (*const pf_run_agent)(const struct pf_command *command, struct pf_options *options) = NULL;

@@ -5,20 +5,24 @@
 #include "cli/command.h"
 #include "cli/extras.h"
 #include "cli/options.h"
+#include "cli/run.h"
 
 static int run_mcp(const struct pf_command *command, int argc, char **argv)
 {
     struct pf_options options;
+    const char *wrong;
     int status;
 
     if (!pf_options_parse(command, argc, argv, &options, &status))
         return status;
+    wrong = pf_check_travel(&options);
     if (options.command[0])
         status = pf_usage_error(command, "%s: takes no command; clients say what to run",
                                 options.command[0]);
-    else
-        status = pf_options_check(command, &options);
-    if (!status && !pf_hand_over(PF_MCP, argv - 1, &status))
+    else if (wrong)
+        status = pf_usage_error(command, "%s", wrong);
+    else if (!pf_check_backend(command, &options, &status) &&
+             !pf_hand_over(PF_MCP, argv - 1, &status))
         status = pf_serve_mcp(&options);
     pf_options_done(&options);
     return status;
