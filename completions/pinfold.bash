@@ -75,9 +75,10 @@ _pinfold() {
     --seed | --workspace | --ro | --rw | --rootfs) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --sync) [[ ${COMP_WORDS[COMP_CWORD - 1]} == = || ${COMP_WORDS[COMP_CWORD]} == = ]] &&
         mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
-    --audit | --config) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+    --audit | --config | --session) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "isolated local agentcore daytona" -- "$current") ;;
     --seed-mode) mapfile -t COMPREPLY < <(compgen -W "copy overlay" -- "$current") ;;
+    --model) mapfile -t COMPREPLY < <(compgen -W "anthropic: bedrock: openai: scripted:" -- "$current") ;;
     --net) mapfile -t COMPREPLY < <(compgen -W "none host allow=" -- "$current") ;;
     --scope) mapfile -t COMPREPLY < <(compgen -W "project user" -- "$current") ;;
     --token-env) mapfile -t COMPREPLY < <(compgen -v -- "$current") ;;
@@ -85,7 +86,8 @@ _pinfold() {
     --exclude | --include | --timeout | --max-output | --memory | --processes | --cpu-seconds | \
         --cpus | --open-files | --file-size | --workspace-size | --tmp-size | --region | --profile | \
         --interpreter | --endpoint | --session-timeout | --target | --snapshot | --image | --ttl | \
-        --http | --http-host | --http-resume | --token | --name | --url) ;;
+        --http | --http-host | --http-resume | --token | --name | --url | --base-url | \
+        --system | --max-turns | --max-tokens) ;;
     --) mapfile -t COMPREPLY < <(compgen -c -- "$current") ;;
     *)
         if [[ $current == -* ]]; then

@@ -64,6 +64,8 @@ struct pinfold_agent {
 
     struct pinfold_message *messages; /* not guarded by the lock: see invoking */
     size_t message_count, message_capacity;
+    bool may_resume; /* likewise: after_invocation hooks are under way */
+    char *resume;    /* likewise: what they want it to go on with */
 };
 
 void pf_agent_freep(struct pinfold_agent **agent);

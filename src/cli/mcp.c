@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/extras.h"
 #include "cli/options.h"
+#include "cli/run.h"
 
 static int run_install(const struct pf_command *command, int argc, char **argv)
 {
@@ -28,6 +29,7 @@ static int run_install(const struct pf_command *command, int argc, char **argv)
 static int run_mcp(const struct pf_command *command, int argc, char **argv)
 {
     struct pf_options options;
+    const char *wrong;
     int status;
 
     if (argc > 1 && strcmp(argv[1], "install") == 0)
@@ -39,8 +41,10 @@ static int run_mcp(const struct pf_command *command, int argc, char **argv)
                                 options.command[0]);
     else if (!pf_hand_over(PF_MCP, argv - 1, &status)) {
         /* Only now is it known what the policy says. */
-        status = pf_options_check(command, &options);
-        if (!status)
+        wrong = pf_check_travel(&options);
+        if (wrong)
+            status = pf_usage_error(command, "%s", wrong);
+        else if (!pf_check_backend(command, &options, &status))
             status = pf_serve_mcp(&options);
     }
     pf_options_done(&options);

@@ -21,10 +21,18 @@ enum {
     PF_AGENTCORE_ALONE = 32, /* as for the isolated backend */
     PF_FOR_AGENTCORE = PF_FOR_RUN | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
     PF_DAYTONA_ALONE = 64,
-    PF_FOR_MCP = 128,    /* together with PF_FOR_RUN */
-    PF_FOR_CONFIG = 256, /* likewise */
-    PF_FOR_INSTALL = 512,
     PF_FOR_DAYTONA = PF_FOR_RUN | PF_FOR_PLAN | PF_DAYTONA_ALONE,
+    PF_FOR_AGENT = 128,
+    PF_FOR_MCP = 256,    /* together with PF_FOR_RUN */
+    PF_FOR_CONFIG = 512, /* likewise */
+    PF_FOR_INSTALL = 1024,
+};
+
+/* What pinfold agent alone takes (agent_options.c). */
+struct pf_agent_options {
+    const char *model, *base_url, *system, *session; /* NULL: not given */
+    uint64_t max_turns, max_tokens;                  /* 0: not given */
+    bool read_only, yes, no_sync, diff, all;
 };
 
 /* What was asked for. Strings point into argv. */
@@ -64,10 +72,26 @@ struct pf_options {
     const char **env;
     const char **ro, **rw;
     const char **net_allow; /* --net allow=... */
-    char **command;         /* NULL-terminated; its first is NULL when there is none */
-    uint64_t given;         /* which options were, one bit each: pf_options_given() */
-    char **words;           /* of a policy, which the strings above point into; else NULL */
+    struct pf_agent_options agent;
+    char **command; /* NULL-terminated; its first is NULL when there is none */
+    uint64_t given; /* which options were, one bit each: pf_options_given() */
+    char **words;   /* of a policy, which the strings above point into; else NULL */
 };
+
+struct pf_flag {
+    const char *name;
+    const char *argument; /* NULL: takes none; "[=DIR]": optional */
+    const char *help;
+    unsigned commands; /* who takes it; not looked at in a command's own */
+    char letter;       /* likewise */
+    /* Take a value in. Returns NULL, or what is wrong with it. NULL: help */
+    const char *(*apply)(struct pf_options *options, const char *value);
+};
+
+enum { PF_OWN_FLAGS_MAX = 64 };
+
+/* Take any text but an empty one. Returns NULL, or what is wrong with it. */
+const char *pf_take_text(const char **slot, const char *value);
 
 /* Parse argv (argv[0] is the subcommand). Returns true to go on; false when there is nothing more
  * to do, because help was asked for or something is wrong: then *ret_status is the exit status. */
@@ -90,10 +114,6 @@ int pf_options_each(const struct pf_command *command, int argc, char **argv,
 
 /* Whether the workspace is elsewhere, made by a service for this run, and gone after it. */
 bool pf_options_remote(const struct pf_options *options);
-
-/* Check that options for a sandbox go together, and with its backend. Returns 0, or the exit status
- * after having complained. */
-int pf_options_check(const struct pf_command *command, const struct pf_options *options);
 
 /* Complain about how a command was called, and say where its help is. Returns the exit status. */
 int pf_usage_error(const struct pf_command *command, const char *format, ...)

@@ -52,6 +52,8 @@ class Client:
         for line in self.process.stdout:
             message = json.loads(line)  # stdout has messages and nothing else
             if isinstance(message, dict) and message.get("method") == "roots/list":
+                if self.roots is None:  # it has some, and does not tell
+                    continue
                 self.send({"jsonrpc": "2.0", "id": message["id"],
                            "result": {"roots": [{"uri": uri} for uri in self.roots]}})
             else:

@@ -115,7 +115,7 @@ def test_progress_of_a_flood_is_little(client) -> None:
 def test_a_silent_request_is_known_to_go_on(client) -> None:
     request = client.begin_call("execute", {"progressToken": 0}, command="sleep 7")
     client.reply_to(request)
-    assert [note["params"]["progressToken"] for note in client.notifications] == [0]
+    assert {note["params"]["progressToken"] for note in client.notifications} == {0}
 
 
 def test_without_a_token_there_is_no_progress(client) -> None:
@@ -249,8 +249,8 @@ def test_a_seed_that_is_named_wins_and_roots_can_be_declined(start, project, tmp
 
 def test_a_client_that_keeps_its_roots_to_itself_is_not_waited_for_long(start) -> None:
     client = start(capabilities={"roots": {}})
-    client.roots = []
-    assert client.call("list_dir").data["entries"] == []
+    for _ in range(2):
+        assert client.call("list_dir").data["entries"] == []
 
 
 def test_a_seed_that_is_missing_is_told_by_every_call(start) -> None:
@@ -267,14 +267,12 @@ def test_a_workspace_of_the_users_is_kept(start, tmp_path: Path) -> None:
 
 def test_an_idle_workspace_ends_and_the_next_call_has_a_new_one(start, project, own_tmpdir) -> None:
     client = start("--seed", project, "--ttl", "1")
-    client.call("write_file", path="new", content="x")
-    running = client.begin_call("execute", command="sleep 2.5; ls")
-    assert "new\n" in client.reply_to(running)["result"]["structuredContent"]["stdout"]
+    result = client.call("execute", command="echo x > new; sleep 2.5; ls")  # this is no idleness
+    assert "new\n" in result.data["stdout"]
     wait_until(lambda: list(own_tmpdir.iterdir()) == [])
     result = client.call("list_dir")
     assert "new" not in [one["path"] for one in result.data["entries"]]
     assert "idle" in result.text
-    assert "idle" not in client.call("list_dir").text
 
 
 def test_results_come_home_at_the_end_when_the_user_says_so(project: Path) -> None:
