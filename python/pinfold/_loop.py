@@ -52,6 +52,7 @@ def _consume(call: _pinfold.Call) -> None:
 _posts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Post] = weakref.WeakKeyDictionary()
 _under_way: set[_pinfold.Call] = set()
 live_sandboxes: weakref.WeakSet[Any] = weakref.WeakSet()
+live_agents: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 async def run(call: _pinfold.Call) -> Any:
@@ -116,10 +117,15 @@ def _exit() -> None:
     """Before the interpreter ends: end what runs, and stop every sandbox without a sync."""
     for call in list(_under_way):
         call.cancel()
-    for sandbox in list(live_sandboxes):
+    ends: list[tuple[Any, Any, Any]] = []
+    ends += [(one._core, lambda core: core.is_prepared, lambda core: core.close(False))
+             for one in list(live_agents)]
+    ends += [(one._core, lambda core: core.is_started, lambda core: core.stop(False))
+             for one in list(live_sandboxes)]
+    for core, is_live, end in ends:
         try:
-            if sandbox.is_started:
-                run_here(sandbox._core.stop(False))
+            if is_live(core):
+                run_here(end(core))
         except Exception:  # pylint: disable=broad-except
             logging.getLogger("elsai.sandbox").warning("stop at exit", exc_info=True)
     _pinfold.wait_idle(_EXIT_SECONDS)

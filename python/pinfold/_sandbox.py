@@ -236,9 +236,14 @@ class Sandbox(SandboxView):
 
     def attach(self, agent: Any,
                mode: SandboxAttachMode = SandboxAttachMode.READ_WRITE) -> None:
-        """Bind an agent; the agent does so itself, by AgentConfig(sandbox=...). An agent that has
-        _on_sandbox_attach(sandbox, mode) and _on_sandbox_detach(sandbox) is told."""
+        """Bind an agent; the agent does so itself, by AgentConfig(sandbox=...). One of another
+        framework that has _on_sandbox_attach(sandbox, mode) and _on_sandbox_detach(sandbox) is
+        told."""
         mode = SandboxAttachMode(mode)
+        if isinstance(getattr(agent, "_core", None), _pinfold.Agent):
+            agent._core.attach(self._core, mode is SandboxAttachMode.READ_ONLY)
+            agent._sandbox = self
+            return
         wire = unwire = None
         if hasattr(agent, "_on_sandbox_attach"):
             wire = lambda _: agent._on_sandbox_attach(self, mode)  # noqa: E731
@@ -249,7 +254,11 @@ class Sandbox(SandboxView):
 
     def detach(self, agent: Any) -> None:
         """Undo an attach; nothing happens when there was none."""
-        self._core.detach(agent)
+        core = getattr(agent, "_core", None)
+        if isinstance(core, _pinfold.Agent):
+            core.detach(self._core)
+        else:
+            self._core.detach(agent)
 
 
 def _plan(raw: list[tuple[str, str, int, str]] | None) -> list[PlanEntry] | None:
