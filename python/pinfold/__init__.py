@@ -7,9 +7,8 @@ import json
 import logging
 
 from . import _errors, _pinfold
-from ._backends import (UNLIMITED, AgentCoreSandboxBackend, AgentCoreSandboxTemplate,
-                        ExecutionBackend, IsolatedSandboxBackend, Limits, LocalSandboxBackend,
-                        SandboxBackend, adopt as _adopt, supports_execution)
+from ._backends import (UNLIMITED, ExecutionBackend, IsolatedSandboxBackend, Limits,
+                        LocalSandboxBackend, SandboxBackend, adopt as _adopt, supports_execution)
 from ._errors import (AgentSandboxDetachedError, SandboxAttachError, SandboxBackendError,
                       SandboxCancelledError, SandboxDecodeError, SandboxError,
                       SandboxMutationDeniedError, SandboxPathError, SandboxStartError,
@@ -20,6 +19,8 @@ from ._policy import (DEFAULT_SANDBOX_SEED_EXCLUDES, DEFAULT_SANDBOX_SYNC_INCLUD
                       HOST_EXECUTION_TOOL_NAMES, SANDBOX_OFFLOAD_TOOL_NAMES, SandboxAttachMode,
                       WorkspaceSyncPolicy, default_sandbox_sync_policy, workspace_id_for_context,
                       workspace_id_for_run)
+from ._remote import (AgentCoreSandboxBackend, AgentCoreSandboxTemplate, DaytonaSandboxBackend,
+                      DaytonaSandboxTemplate)
 from ._results import (ExecuteResult, FileInfo, FileTransferResult, ManagedSandboxSession,
                        PlanEntry, SandboxRef, Spool, TerminalExit, WorkspaceSeedResult,
                        WorkspaceSyncResult)
@@ -30,7 +31,8 @@ __version__ = _pinfold.VERSION
 
 __all__ = [
     "AgentCoreSandboxBackend", "AgentCoreSandboxTemplate", "AgentSandboxDetachedError",
-    "DEFAULT_SANDBOX_SEED_EXCLUDES", "DEFAULT_SANDBOX_SYNC_INCLUDE", "ExecuteResult",
+    "DEFAULT_SANDBOX_SEED_EXCLUDES", "DEFAULT_SANDBOX_SYNC_INCLUDE", "DaytonaSandboxBackend",
+    "DaytonaSandboxTemplate", "ExecuteResult",
     "ExecutionBackend", "FileInfo", "FileTransferResult", "HOST_EXECUTION_TOOL_NAMES",
     "IsolatedSandboxBackend", "Limits", "LocalSandboxBackend", "ManagedSandboxSession",
     "PlanEntry", "SANDBOX_OFFLOAD_TOOL_NAMES", "Sandbox", "SandboxAttachError",
