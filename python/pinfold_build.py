@@ -121,9 +121,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     name = f"pinfold-{version}-{_tag()}.whl"
     wheel = _Wheel(Path(wheel_directory) / name, f"pinfold-{version}.dist-info")
     for package in PACKAGES:
-        for path in sorted((ROOT / "python" / package).glob("*")):
+        for path in sorted((ROOT / "python" / package).rglob("*")):
             if path.suffix in (".py", ".pyi", ".typed"):
-                wheel.add(f"{package}/{path.name}", path.read_bytes())
+                wheel.add(str(path.relative_to(ROOT / "python")), path.read_bytes())
     place = Path(tempfile.mkdtemp(prefix="pinfold-wheel-"))
     try:
         for path in _build(place):

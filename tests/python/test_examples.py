@@ -60,7 +60,8 @@ def test_service_gives_each_request_a_sandbox(tmp_path: Path) -> None:
 
 def test_package_and_examples_are_typed(tmp_path: Path) -> None:
     done = subprocess.run(
-        ["/usr/bin/mypy", "--strict", "--cache-dir", tmp_path / "cache", "--python-version", "3.10",
+        ["/usr/bin/mypy", "--config-file", ROOT / "pyproject.toml", "--strict",
+         "--cache-dir", tmp_path / "cache", "--python-version", "3.10",
          *(ROOT / "python" / name for name in ("pinfold", "elsai", "elsai_tools")),
          *EXAMPLES.glob("*.py")],
         env={**os.environ, "MYPYPATH": str(ROOT / "python")}, cwd=tmp_path, text=True,

@@ -92,7 +92,8 @@ def _check(raw: tuple[Any, ...], path: str) -> None:
         raise OSError(number, stderr.strip() or os.strerror(number), path)
 
 
-def _scratch() -> str:
+def scratch() -> str:
+    """The name of a file that nobody has yet."""
     return f".pinfold-{secrets.token_hex(8)}"
 
 
@@ -108,12 +109,12 @@ def fetch(core: _pinfold.Sandbox, path: str) -> Steps[bytes]:
     except SandboxPathError:
         if not path.startswith("/"):
             raise
-    scratch = _scratch()
+    name = scratch()
     try:
-        _check((yield _shell(core, _FETCH, path, scratch)), path)
-        return _fetched((yield core.download_files([(scratch, None)], True)))
+        _check((yield _shell(core, _FETCH, path, name)), path)
+        return _fetched((yield core.download_files([(name, None)], True)))
     finally:
-        yield _shell(core, 'rm -f -- "$1"', scratch)
+        yield _shell(core, 'rm -f -- "$1"', name)
 
 
 def store(core: _pinfold.Sandbox, path: str, data: bytes) -> Steps[None]:
@@ -124,12 +125,12 @@ def store(core: _pinfold.Sandbox, path: str, data: bytes) -> Steps[None]:
     except SandboxPathError:
         if not path.startswith("/"):
             raise
-    scratch = _scratch()
-    yield core.add_files([(scratch, data)], True)
+    name = scratch()
+    yield core.add_files([(name, data)], True)
     try:
-        _check((yield _shell(core, _STORE, scratch, path)), path)
+        _check((yield _shell(core, _STORE, name, path)), path)
     finally:
-        yield core.delete_files([scratch])
+        yield core.delete_files([name])
 
 
 def remove(core: _pinfold.Sandbox, path: str) -> Steps[None]:
@@ -154,8 +155,8 @@ def entries(core: _pinfold.Sandbox, path: str) -> Steps[list[tuple[str, bool, in
     _check(raw, path)
     if raw[2]:
         raise OSError(errno.E2BIG, "too many entries", path)
-    return [(name[1:], name[0] == "d", None) for name in sorted(raw[0].split("\0"),
-                                                                key=lambda name: name[1:]) if name]
+    output: str = raw[0]
+    return sorted((name[1:], name[0] == "d", None) for name in output.split("\0") if name)
 
 
 def each(steps: Sequence[Steps[T]]) -> Steps[list[T | Exception]]:
