@@ -9,9 +9,8 @@ import logging
 from . import _errors, _pinfold
 from ._agent import Agent, AgentResult, WorkspaceOrchestrator
 from ._agent_config import AgentConfig, SandboxMode
-from ._backends import (UNLIMITED, AgentCoreSandboxBackend, AgentCoreSandboxTemplate,
-                        ExecutionBackend, IsolatedSandboxBackend, Limits, LocalSandboxBackend,
-                        SandboxBackend, adopt as _adopt, supports_execution)
+from ._backends import (UNLIMITED, ExecutionBackend, IsolatedSandboxBackend, Limits,
+                        LocalSandboxBackend, SandboxBackend, adopt as _adopt, supports_execution)
 from ._errors import (AgentSandboxDetachedError, ConcurrencyException, SandboxAttachError,
                       SandboxBackendError, SandboxCancelledError, SandboxDecodeError,
                       SandboxError, SandboxMutationDeniedError, SandboxPathError,
@@ -30,6 +29,8 @@ from ._policy import (DEFAULT_SANDBOX_SEED_EXCLUDES, DEFAULT_SANDBOX_SYNC_INCLUD
                       HOST_EXECUTION_TOOL_NAMES, SANDBOX_OFFLOAD_TOOL_NAMES, SandboxAttachMode,
                       WorkspaceSyncPolicy, default_sandbox_sync_policy, workspace_id_for_context,
                       workspace_id_for_run)
+from ._remote import (AgentCoreSandboxBackend, AgentCoreSandboxTemplate, DaytonaSandboxBackend,
+                      DaytonaSandboxTemplate)
 from ._results import (ExecuteResult, FileInfo, FileTransferResult, ManagedSandboxSession,
                        PlanEntry, SandboxRef, Spool, TerminalExit, WorkspaceSeedResult,
                        WorkspaceSyncResult)
@@ -49,22 +50,23 @@ __all__ = [
     "AgentSandboxDetachedError", "AgentTool", "AnthropicModel", "BedrockModel",
     "BeforeInvocationEvent", "BeforeModelCallEvent", "BeforeToolCallEvent", "ConcurrencyException",
     "ContextOffloader", "DEFAULT_SANDBOX_SEED_EXCLUDES", "DEFAULT_SANDBOX_SYNC_INCLUDE",
-    "ExecuteResult", "ExecutionBackend", "FileInfo", "FileStorage", "FileTransferResult",
-    "HOST_EXECUTION_TOOL_NAMES", "HookEvent", "HookProvider", "HookRegistry", "InMemoryStorage",
-    "IsolatedSandboxBackend", "Limits", "LocalSandboxBackend", "ManagedSandboxSession",
-    "MessageAddedEvent", "Model", "ModelReply", "ModelRequest", "ModelUsage", "OpenAIModel",
-    "PlanEntry", "Plugin", "SANDBOX_OFFLOAD_TOOL_NAMES", "Sandbox", "SandboxAttachError",
-    "SandboxAttachMode", "SandboxBackend", "SandboxBackendError", "SandboxCancelledError",
-    "SandboxDecodeError", "SandboxError", "SandboxManager", "SandboxMode",
-    "SandboxMutationDeniedError", "SandboxOutputOffloadPolicy", "SandboxPathError",
-    "SandboxPlugin", "SandboxRef", "SandboxStartError", "SandboxView", "ScriptedModel", "Spool",
-    "Storage", "Terminal", "TerminalExit", "ToolContext", "UNLIMITED", "WorkspaceOrchestrator",
-    "WorkspacePrepareError", "WorkspaceSeedResult", "WorkspaceSyncPolicy", "WorkspaceSyncResult",
-    "close_sandbox_workspace", "default_sandbox_sync_policy", "ensure_sandbox_mutation_allowed",
-    "format_execute_result", "hook", "host_tools", "list_workspace_dir", "prepare_workspace",
-    "read_workspace_file", "run_command", "sandbox_is_active", "supports_execution",
-    "sync_workspace_artifacts", "sync_workspace_for_sandbox", "tool", "workspace_id_for_context",
-    "workspace_id_for_run", "workspace_is_prepared", "write_workspace_file",
+    "DaytonaSandboxBackend", "DaytonaSandboxTemplate", "ExecuteResult", "ExecutionBackend",
+    "FileInfo", "FileStorage", "FileTransferResult", "HOST_EXECUTION_TOOL_NAMES", "HookEvent",
+    "HookProvider", "HookRegistry", "InMemoryStorage", "IsolatedSandboxBackend", "Limits",
+    "LocalSandboxBackend", "ManagedSandboxSession", "MessageAddedEvent", "Model", "ModelReply",
+    "ModelRequest", "ModelUsage", "OpenAIModel", "PlanEntry", "Plugin",
+    "SANDBOX_OFFLOAD_TOOL_NAMES", "Sandbox", "SandboxAttachError", "SandboxAttachMode",
+    "SandboxBackend", "SandboxBackendError", "SandboxCancelledError", "SandboxDecodeError",
+    "SandboxError", "SandboxManager", "SandboxMode", "SandboxMutationDeniedError",
+    "SandboxOutputOffloadPolicy", "SandboxPathError", "SandboxPlugin", "SandboxRef",
+    "SandboxStartError", "SandboxView", "ScriptedModel", "Spool", "Storage", "Terminal",
+    "TerminalExit", "ToolContext", "UNLIMITED", "WorkspaceOrchestrator", "WorkspacePrepareError",
+    "WorkspaceSeedResult", "WorkspaceSyncPolicy", "WorkspaceSyncResult", "close_sandbox_workspace",
+    "default_sandbox_sync_policy", "ensure_sandbox_mutation_allowed", "format_execute_result",
+    "hook", "host_tools", "list_workspace_dir", "prepare_workspace", "read_workspace_file",
+    "run_command", "sandbox_is_active", "supports_execution", "sync_workspace_artifacts",
+    "sync_workspace_for_sandbox", "tool", "workspace_id_for_context", "workspace_id_for_run",
+    "workspace_is_prepared", "write_workspace_file",
 ]
 
 

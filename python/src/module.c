@@ -252,6 +252,7 @@ static PyMethodDef functions[] = {
     { "local_backend", pf_local_backend, METH_VARARGS, NULL },
     { "isolated_backend", pf_isolated_backend, METH_VARARGS, NULL },
     { "agentcore_template", pf_agentcore_template, METH_VARARGS, NULL },
+    { "daytona_template", pf_daytona_template, METH_VARARGS, NULL },
     { "python_backend", pf_python_backend, METH_VARARGS, NULL },
     { "check_agent_config", pf_check_agent_config, METH_VARARGS, NULL },
     { "host_tools", pf_host_tools, METH_O, NULL },

@@ -52,10 +52,11 @@ int pf_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObj
  * reference to their type. */
 void pf_free_object(PyObject *self);
 
-/* Functions of the module that make backends; backend.c and backend_python.c. */
+/* Functions of the module that make backends; backend*.c. */
 PyObject *pf_local_backend(PyObject *module, PyObject *args);
 PyObject *pf_isolated_backend(PyObject *module, PyObject *args);
 PyObject *pf_agentcore_template(PyObject *module, PyObject *args);
+PyObject *pf_daytona_template(PyObject *module, PyObject *args);
 PyObject *pf_python_backend(PyObject *module, PyObject *args);
 
 #endif

@@ -67,7 +67,7 @@ def test_wheel_has_everything_in_it(installed: Path) -> None:
             "pinfold/pinfold-launch", "pinfold/pinfold-connect", "elsai/execution.py",
             "elsai_tools/sandbox.py"} <= names
     assert "Requires-Dist" not in info
-    for module in (ROOT / "python").glob("*/*.py"):
+    for module in (ROOT / "python").glob("*/**/*.py"):
         assert str(module.relative_to(ROOT / "python")) in names
 
 
