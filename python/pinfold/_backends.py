@@ -15,7 +15,7 @@ from ._loop import run
 from ._results import (ExecuteResult, FileInfo, FileTransferResult, WorkspaceSeedResult,
                        WorkspaceSyncResult, transfer_result)
 
-StrPath = Union[str, "os.PathLike[str]"]
+StrPath = Union[str, os.PathLike[str]]
 
 #: As a limit: none.
 UNLIMITED = 2**64 - 1

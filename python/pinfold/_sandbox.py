@@ -20,7 +20,7 @@ from ._results import (ExecuteResult, FileInfo, PlanEntry, SandboxRef, Workspace
                        WorkspaceSyncResult, seed_result, sync_result, transfer_result)
 from ._terminal import Terminal
 
-Content = Union[str, bytes, "os.PathLike[str]"]
+Content = Union[str, bytes, os.PathLike[str]]
 OutputConsumer = Callable[[str, bytes], Any]
 
 

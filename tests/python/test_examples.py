@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples run, the documented code too, and all of it is typed."""
+"""The examples run, and all of it is typed."""
 
-import asyncio
 import http.client
 import os
 import re
@@ -11,11 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-from pinfold import IsolatedSandboxBackend, Sandbox
-
 from owners import BUILD, Owner
-from support import SPEC, run
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/python"
@@ -83,35 +78,3 @@ def test_ordinary_users_have_isolated_sandboxes(owner: Owner) -> None:
     done = owner.run("/usr/bin/python3", "-c", text, timeout=300,
                      env={"PYTHONPATH": str(owner.bin / "python"), "PYTHONDONTWRITEBYTECODE": "1"})
     assert done.stdout == "agent\ntext\n", done.stderr
-
-
-def block(title: str) -> str:
-    """The first Python block after a title of the second file of the specification."""
-    text = (SPEC / "sandbox-backends.txt").read_text(encoding="utf-8")
-    after = text[text.index(f"\n{title}\n"):]
-    found = re.search(r"^(?:from|import) .*?^    \.\.\.$", after, re.DOTALL | re.MULTILINE)
-    assert found
-    return found[0]
-
-
-@pytest.mark.skipif(not SPEC.is_dir(), reason="the specification is not here")
-def test_documented_local_code_runs_as_it_stands() -> None:
-    """It names directories in /tmp and here, so it runs inside a sandbox, which has its own."""
-    text = block("Local development")
-    assert "LocalSandboxBackend(Path(" in text
-    runner = """if True:
-        import ast, asyncio, inspect
-        code = compile(open("block.py").read(), "block.py", "exec",
-                       flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        names = {}
-        asyncio.run(eval(code, names))
-        print(names["sandbox"].is_started, names["sandbox"].ref().workspace_id)"""
-
-    async def main() -> None:
-        backend = IsolatedSandboxBackend(ro=[BUILD], env={"PYTHONPATH": str(BUILD / "python"),
-                                                          "PYTHONDONTWRITEBYTECODE": "1"})
-        async with Sandbox("documented", backend, 60) as sandbox:
-            await sandbox.add_files({"block.py": text, "run.py": runner, "my-repo/a.py": "x"})
-            result = await sandbox.execute("python3 run.py && ls /tmp/elsai-sandbox")
-            assert result.stdout == "False graph-local-dev\na.py\n", result
-    run(main())
