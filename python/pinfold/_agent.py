@@ -18,7 +18,7 @@ from typing import Any
 from . import _pinfold
 from ._agent_config import AgentConfig, SandboxMode
 from ._backends import adopt
-from ._bridge import finish, in_thread
+from ._bridge import a_loop_runs, finish, in_thread
 from ._errors import ConcurrencyException, describe
 from ._hooks import BeforeInvocationEvent, HookRegistry
 from ._loop import live_agents, run, run_here
@@ -191,11 +191,9 @@ class Agent:
 
     def __call__(self, prompt: str | None = None) -> AgentResult:
         """The same, where there is no event loop."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self.invoke_async(prompt))
-        raise RuntimeError("an event loop runs here: await agent.invoke_async(prompt)")
+        if a_loop_runs():
+            raise RuntimeError("an event loop runs here: await agent.invoke_async(prompt)")
+        return asyncio.run(self.invoke_async(prompt))
 
     async def stream_async(self, prompt: str | None = None) -> AsyncIterator[StreamEvent]:
         """The same, telling of it while it happens. Events are dicts with one of these keys:

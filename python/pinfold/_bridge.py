@@ -135,11 +135,18 @@ def run_alone(awaitable: Awaitable[Any]) -> Any:
     async def alone() -> Any:
         return await awaitable
 
+    if a_loop_runs():
+        return in_thread(lambda: asyncio.run(alone()))
+    return asyncio.run(alone())
+
+
+def a_loop_runs() -> bool:
+    """Whether an event loop runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(alone())
-    return in_thread(lambda: asyncio.run(alone()))
+        return False
+    return True
 
 
 def in_thread(work: Callable[[], Any]) -> Any:

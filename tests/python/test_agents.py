@@ -24,28 +24,9 @@ from pinfold import (AgentSandboxDetachedError, BeforeToolCallEvent, Concurrency
                      ScriptedModel, ToolContext, host_tools, tool)
 
 from owners import BUILD
-from support import alive, local, run, started, until
+from support import alive, call, local, results, run, scripted, started, until
 
 WORKSPACE_TOOLS = ["execute", "read_file", "write_file", "list_dir"]
-
-
-def call(name: str, own_id: str | None = None, **given: Any) -> dict[str, Any]:
-    """A call of a tool, as scripts have it."""
-    return {"tool": name, "input": given, **({"id": own_id} if own_id else {})}
-
-
-def scripted(*turns: Any) -> ScriptedModel:
-    return ScriptedModel({"turns": list(turns)})
-
-
-def results(agent: Agent) -> list[str]:
-    """What the last message of tool results says."""
-    for message in reversed(agent.messages):
-        found = [block["toolResult"]["content"][0]["text"] for block in message["content"]
-                 if "toolResult" in block]
-        if found:
-            return found
-    return []
 
 
 # ---- the loop and the workspace ----
