@@ -2,6 +2,7 @@
 """The examples run, and all of it is typed."""
 
 import http.client
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from owners import BUILD, Owner
+from support import call
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/python"
@@ -18,8 +20,9 @@ ENV = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
 
 
 def python(*words: Any, **options: Any) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, *map(str, words)], env=ENV, text=True, timeout=600,
-                          stdin=subprocess.DEVNULL, capture_output=True, check=False, **options)
+    return subprocess.run([sys.executable, *map(str, words)], text=True, timeout=600,
+                          stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                          **{"env": ENV, **options})
 
 
 def test_analysis_brings_its_report_home(tmp_path: Path) -> None:
@@ -78,3 +81,40 @@ def test_ordinary_users_have_isolated_sandboxes(owner: Owner) -> None:
     done = owner.run("/usr/bin/python3", "-c", text, timeout=300,
                      env={"PYTHONPATH": str(owner.bin / "python"), "PYTHONDONTWRITEBYTECODE": "1"})
     assert done.stdout == "agent\ntext\n", done.stderr
+
+
+def with_script(tmp_path: Path, *turns: Any, any_order: bool = False) -> dict[str, str]:
+    (tmp_path / "script.json").write_text(json.dumps({"turns": turns, "any_order": any_order}))
+    return {**ENV, "PINFOLD_MODEL": f"scripted:{tmp_path}/script.json"}
+
+
+def test_two_agents_share_a_workspace(tmp_path: Path) -> None:
+    (tmp_path / "project/src").mkdir(parents=True)
+    env = with_script(
+        tmp_path, {"expect": {"first": "Review", "messages": 1, "no_tools": ["write_file"]},
+                   "reply": [call("read_file", path="src/a.py")]},
+        {"expect": {"first": "Review", "results": [{"contains": "VALUE = 1"}]}, "reply": "Good."},
+        {"expect": {"messages": 1},
+         "reply": [call("write_file", path="src/a.py", content="VALUE = 1\n")]},
+        {"expect": {"messages": 3}, "reply": "Written."}, any_order=True)
+    done = python(EXAMPLES / "two_agents.py", tmp_path / "project", "Write a.py", env=env)
+    assert (done.returncode, done.stdout) == (0, "coder: Written.\nreviewer: Good.\n"), done.stderr
+    assert (tmp_path / "project/src/a.py").read_text() == "VALUE = 1\n"
+
+
+def test_development_keeps_tools_of_the_host(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/a.py").write_text("1\n2\n")
+    env = with_script(
+        tmp_path, {"expect": {"tools": ["shell", "execute", "count_lines"]},
+                   "reply": ["I count.", call("count_lines", pattern="*.py"),
+                             call("execute", command="rm -rf ."), call("shell", command="pwd")]},
+        {"expect": {"results": [{"contains": "exit code: 0\n2\n"},
+                                {"contains": "Nothing is removed", "error": True},
+                                {"contains": str(tmp_path)}]},
+         "reply": [call("write_file", path="b.md", content="two\n")]}, {"reply": "Two lines."})
+    done = python(EXAMPLES / "local_dev.py", tmp_path / "project", "Count", cwd=tmp_path,
+                  env={**env, "BYPASS_TOOL_CONSENT": "true"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("I count.\n[count_lines") and "Two lines.\n" in done.stdout
+    assert (tmp_path / "project/b.md").read_text() == "two\n"
