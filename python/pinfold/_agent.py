@@ -19,7 +19,7 @@ from . import _pinfold
 from ._agent_config import AgentConfig, SandboxMode
 from ._backends import adopt
 from ._bridge import a_loop_runs, finish, in_thread
-from ._errors import ConcurrencyException, describe
+from ._errors import ConcurrencyException, is_made_of
 from ._hooks import BeforeInvocationEvent, HookRegistry
 from ._loop import live_agents, run, run_here
 from ._messages import (STOP_REASONS, Message, RawMessage, RawResult, ToolResult, dump, message,
@@ -67,8 +67,7 @@ class _Record:
 
     def cause_of(self, error: Exception) -> BaseException | None:
         """The exception that the library's error was made of."""
-        text = str(error)
-        return next((cause for cause in self.causes if describe(cause)[3][:80] in text), None)
+        return next((cause for cause in self.causes if is_made_of(error, cause)), None)
 
 
 class ToolCaller:
@@ -216,6 +215,8 @@ class Agent:
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
+            if task.done() and not task.cancelled():
+                task.exception()  # it was heard of
 
     async def _invoke(self, prompt: str | None,
                       listener: Callable[[StreamEvent], None] | None) -> AgentResult:
@@ -325,6 +326,9 @@ class Agent:
             raise TypeError(f"a Plugin is required, not {plugin!r}")
         described = getattr(plugin, "_describe", None)
         if described is not None:
+            if plugin.tools:
+                raise ValueError(f"plugin {plugin.name}: a kind of {type(plugin).__mro__[1].__name__}"
+                                 f" cannot bring tools; use a Plugin beside it")
             return described()
 
         def init() -> None:

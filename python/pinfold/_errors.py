@@ -114,6 +114,11 @@ def explain(error: BaseException) -> tuple[int, int, int, str]:
     return describe(error)
 
 
+def is_made_of(error: BaseException, cause: BaseException) -> bool:
+    """Whether an error of the library is what it made of this exception."""
+    return describe(cause)[3][:80] in str(error)
+
+
 def describe(error: BaseException) -> tuple[int, int, int, str]:
     """An exception as (code, errno, retryable, message)."""
     code = next((code for kind, code in _CODES if isinstance(error, kind)), BACKEND)

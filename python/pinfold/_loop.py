@@ -15,6 +15,7 @@ import weakref
 from typing import Any
 
 from . import _pinfold
+from ._errors import is_made_of
 
 audit_logger = logging.getLogger("elsai.sandbox.audit")
 
@@ -103,7 +104,11 @@ def result(call: _pinfold.Call) -> Any:
         cause, call.cause = call.cause, None  # its traceback leads back here
         if cause is None or cause is error:
             raise
-        if isinstance(cause, type(error)) or call.consumer is not None:
+        if call.consumer is not None:
+            raise cause
+        if not is_made_of(error, cause):
+            raise  # of something that was got over
+        if isinstance(cause, type(error)):
             raise cause
         raise error from cause
 

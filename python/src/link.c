@@ -43,11 +43,11 @@ void pf_link_free(void *ctx)
     struct pf_link *link = ctx;
     PyGILState_STATE gil;
 
-    if (!pf_closing()) {
-        gil = PyGILState_Ensure();
-        cut(link);
-        PyGILState_Release(gil);
-    }
+    if (pf_closing()) /* nobody may touch Python, nor the list that the link is in */
+        return;
+    gil = PyGILState_Ensure();
+    cut(link);
+    PyGILState_Release(gil);
     free(link);
 }
 

@@ -9,7 +9,8 @@
 enum {
     MAX_THREADS = 512,
     IDLE_MS = 5000,
-    STACK = 1 << 20, /* a call may run Python code */
+    STACK = 1 << 20,       /* a call may run Python code of a backend's */
+    STACK_ALONE = 8 << 20, /* tools of users run there: as much as threads of Python have */
 };
 
 static struct {
@@ -79,7 +80,7 @@ static void watch_forks_once(void)
 static void *work(void *arg);
 
 /* Signals are left to the threads of Python, whose handlers expect to run there. */
-static int start_thread(void *(*run)(void *arg), void *arg)
+static int start_thread(void *(*run)(void *arg), void *arg, size_t stack)
 {
     pthread_attr_t attributes;
     sigset_t all, old;
@@ -88,7 +89,7 @@ static int start_thread(void *(*run)(void *arg), void *arg)
 
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK);
+    pthread_attr_setstacksize(&attributes, stack);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     r = pthread_create(&thread, &attributes, run, arg);
@@ -106,7 +107,7 @@ static int want_thread(void)
 
     if (pool.queued == 0 || pool.idle > 0 || pool.starting || pool.threads == MAX_THREADS)
         return 0;
-    r = start_thread(work, NULL);
+    r = start_thread(work, NULL, STACK);
     if (r == 0) {
         pool.starting = true;
         pool.threads++;
@@ -199,7 +200,7 @@ int pf_pool_start(struct pf_job *job)
 
     watch_forks_once();
     pthread_mutex_lock(&pool.lock);
-    r = start_thread(work_alone, job);
+    r = start_thread(work_alone, job, STACK_ALONE);
     pool.alone += r == 0;
     pthread_mutex_unlock(&pool.lock);
     return r;

@@ -286,3 +286,18 @@ def test_policies_are_checked(wrong: dict[str, int]) -> None:
         SandboxOutputOffloadPolicy(InMemoryStorage(), **wrong)
     with pytest.raises(TypeError, match="storage"):
         SandboxOutputOffloadPolicy("here")  # type: ignore[arg-type]
+
+
+def test_what_was_got_over_is_not_blamed(root: Path) -> None:
+    """A storage fails, and the result stays whole; then the model fails, and says so itself."""
+    class Full(Shelf):
+        def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
+            raise OSError(28, "No space left on device")
+
+    agent = Agent(AgentConfig(
+        tools=[long], plugins=[ContextOffloader(Full(), 100, 0)],
+        model=scripted({"reply": [call("long")]},
+                       {"reply": "", "error": {"message": "the model is ill", "status": 503}})))
+    with pytest.raises(Exception, match="the model is ill") as caught:
+        agent("go")
+    assert caught.value.__cause__ is None
