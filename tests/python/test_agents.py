@@ -3,6 +3,7 @@
 
 import asyncio
 import gc
+import os
 import subprocess
 import sys
 import textwrap
@@ -548,7 +549,7 @@ def test_exit_with_live_agents_is_clean(tmp_path: Path) -> None:
         """)
     begun = time.monotonic()
     done = subprocess.run([sys.executable, "-W", "error", "-c", program, tmp_path / "w"],
-                          env={"PYTHONPATH": str(BUILD / "python"), "PATH": "/usr/bin:/bin"},
+                          env={**os.environ, "PYTHONPATH": str(BUILD / "python")},
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
                           check=False)
     assert (done.returncode, done.stdout.split()[-1]) == (0, "end"), done.stderr
