@@ -275,11 +275,11 @@ class Agent:
         """Take a tool away; returns whether it was there."""
         return self._core.remove_tool(name)
 
-    async def call_tool(self, name: str, input: Mapping[str, Any] | None = None,
-                        **more: Any) -> ToolResult:  # pylint: disable=redefined-builtin
+    async def call_tool(self, name: str, given: Mapping[str, Any] | None = None, /,
+                        **more: Any) -> ToolResult:
         """Call a tool as a model would, hooks included. Whatever goes wrong with it is a result of
         status "error"."""
-        record = _Record(self._core.call_tool(name, dump({**(input or {}), **more})))
+        record = _Record(self._core.call_tool(name, dump({**(given or {}), **more})))
         return result(await self._run(record), "direct")
 
     def _call_tool_here(self, name: str, given: Mapping[str, Any]) -> ToolResult:

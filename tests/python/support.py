@@ -2,6 +2,7 @@
 """What the tests of the Python package share."""
 
 import asyncio
+import os
 import time
 from pathlib import Path
 from typing import Any, Callable, Coroutine
@@ -46,6 +47,12 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def call(name: str, own_id: str | None = None, **given: Any) -> dict[str, Any]:

@@ -19,13 +19,13 @@ from elsai.agent import AgentConfig, SandboxAttachMode, SandboxMode
 from elsai.plugins.sandbox import (SandboxPlugin, ensure_sandbox_mutation_allowed,
                                    format_execute_result, list_workspace_dir, read_workspace_file,
                                    run_command, write_workspace_file)
-from pinfold import (AgentSandboxDetachedError, BeforeToolCallEvent, ConcurrencyException,
-                     ExecuteResult, LocalSandboxBackend, Sandbox, SandboxAttachError,
-                     SandboxCancelledError, SandboxManager, SandboxMutationDeniedError,
-                     ScriptedModel, ToolContext, host_tools, tool)
+from pinfold import (AfterToolCallEvent, AgentSandboxDetachedError, BeforeToolCallEvent,
+                     ConcurrencyException, ExecuteResult, HookRegistry, LocalSandboxBackend,
+                     Sandbox, SandboxAttachError, SandboxCancelledError, SandboxManager,
+                     SandboxMutationDeniedError, ScriptedModel, ToolContext, host_tools, tool)
 
 from owners import BUILD
-from support import alive, call, local, results, run, scripted, started, until
+from support import alive, call, local, resident, results, run, scripted, started, until
 
 WORKSPACE_TOOLS = ["execute", "read_file", "write_file", "list_dir"]
 
@@ -518,6 +518,64 @@ def test_cycles_through_an_agent_are_collected(root: Path) -> None:
     gone = run(main())
     gc.collect()
     assert gone() is None
+
+
+def test_agents_leak_nothing() -> None:
+    @tool
+    async def much(agent: Agent) -> str:
+        """Say much."""
+        return "x" * 100_000
+
+    class Provider:
+        def register_hooks(self, registry: HookRegistry, **_kwargs: Any) -> None:
+            registry.add_callback([BeforeToolCallEvent, AfterToolCallEvent], lambda event: None)
+
+    async def work(count: int) -> None:
+        for _ in range(count):
+            agent = Agent(AgentConfig(model=scripted({"reply": [call("much"), call("none")]},
+                                                     {"reply": "done"}),
+                                      tools=[much], hooks=[Provider()]))
+            async for _event in agent.stream_async("go"):
+                pass
+            agent.messages = agent.messages
+            with pytest.raises(ValueError):
+                Agent(AgentConfig(tools=[much, much]))
+
+    async def main() -> None:
+        await work(100)
+        gc.collect()
+        before = resident()
+        await work(300)
+        gc.collect()
+        assert resident() - before < 16 << 20  # one result of each would be 30 MB
+
+    run(main())
+
+
+def test_one_agent_serves_several_loops() -> None:
+    @tool
+    async def where(name: str) -> str:
+        """Where it runs."""
+        await asyncio.sleep(0.001)
+        return f"{name} {threading.current_thread().name}"
+
+    agent = Agent(AgentConfig(tools=[where]))
+    said: list[str] = []
+
+    def work(name: str) -> None:
+        async def main() -> None:
+            for _ in range(20):
+                answers = await asyncio.gather(*(agent.call_tool("where", name=name)
+                                                 for _ in range(3)))
+                said.extend(answer["content"][0]["text"] for answer in answers)
+        run(main())
+
+    threads = [threading.Thread(target=work, args=[f"t{i}"], name=f"t{i}") for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(said) == sorted(f"t{i} t{i}" for i in range(4) for _ in range(60))
 
 
 def test_exit_with_live_agents_is_clean(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ TESTS = Path(__file__).resolve().parents[1]
 FILES = ("sandbox-api.txt", "sandbox-backends.txt")
 
 # How lines of code begin, in text that has no other marks of it.
-BEGINS = re.compile(r"(from [\w.]+ import |import \w+$|await \w+\.|async (with|def) |sandbox\.\w+\(|"
-                    r"asyncio\.run\(|\w+\($|SandboxManager\(ttl|supports_execution\(backend)")
+BEGINS = re.compile(r"(from [\w.]+ import |import \w+$|await \w+\.|async (with|def) |"
+                    r"sandbox\.\w+\(|asyncio\.run\(|\w+\($|"
+                    r"SandboxManager\(ttl|supports_execution\(backend)")
 GOES_ON = re.compile(r"[ )#]")
 
 

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 from elsai.agent import AgentConfig, SandboxMode, SandboxOutputOffloadPolicy, WorkspaceSyncPolicy
-from elsai.execution import (LocalSandboxBackend, SandboxManager, SandboxStartError,
-                             WorkspaceOrchestrator, WorkspacePrepareError, WorkspaceSeedResult,
-                             close_sandbox_workspace, prepare_workspace, sandbox_is_active,
-                             sync_workspace_artifacts, workspace_is_prepared)
+from elsai.execution import (AgentSandboxDetachedError, LocalSandboxBackend, Sandbox,
+                             SandboxManager, SandboxStartError, WorkspaceOrchestrator,
+                             WorkspacePrepareError, WorkspaceSeedResult, close_sandbox_workspace,
+                             prepare_workspace, sandbox_is_active, sync_workspace_artifacts,
+                             workspace_is_prepared)
 from pinfold import (Agent, ContextOffloader, ExecuteResult, FileInfo, FileStorage,
-                     InMemoryStorage, SandboxPlugin, host_tools, run_command, tool)
+                     InMemoryStorage, SandboxCancelledError, SandboxPlugin, host_tools,
+                     run_command, tool)
 
-from support import call, local, results, run, scripted
+from support import call, local, results, run, scripted, until
 
 
 def own(root: Path, **config: Any) -> Agent:
@@ -127,41 +129,61 @@ def test_without_a_mode_nothing_is_active(root: Path) -> None:
     run(main())
 
 
-def test_cancelling_ends_a_command_of_a_backend_in_python() -> None:
-    """Whatever cancels it: what the library has ended is not waited for by a coroutine."""
-    heard: list[str] = []
+class Slow:
+    """Its commands take long; it says what became of them."""
 
-    class Slow:
-        async def execute(self, command: str, timeout: float | None = None,
-                          cwd: str | None = None) -> ExecuteResult:
-            heard.append("runs")
-            try:
-                await asyncio.sleep(1000)
-            finally:
-                heard.append("ended")
-            return ExecuteResult("", 0)
+    def __init__(self) -> None:
+        self.heard: list[str] = []
 
-        def read_file(self, path: str) -> str:
-            return ""
+    async def execute(self, command: str, timeout: float | None = None,
+                      cwd: str | None = None) -> ExecuteResult:
+        self.heard.append("runs")
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            self.heard.append("ended")
+        return ExecuteResult("", 0)
 
-        def write_file(self, path: str, content: Any) -> None: ...
+    def read_file(self, path: str) -> str:
+        return ""
 
-        def list_dir(self, path: str) -> list[FileInfo]:
-            return []
+    def write_file(self, path: str, content: Any) -> None: ...
 
-        def remove_file(self, path: str) -> None: ...
+    def list_dir(self, path: str) -> list[FileInfo]:
+        return []
 
+    def remove_file(self, path: str) -> None: ...
+
+
+def test_agents_end_commands_of_a_backend_in_python() -> None:
     async def main() -> None:
-        agent = own(Path("unused"), execution_backend=Slow())
+        backend = Slow()
+        agent = own(Path("unused"), execution_backend=backend)
         await prepare_workspace(agent)
         command = asyncio.ensure_future(agent.call_tool("execute", command="x"))
-        while not heard:
-            await asyncio.sleep(0.01)
+        await until(lambda: backend.heard)
         agent.cancel()
-        with pytest.raises(Exception, match="cancelled"):
+        with pytest.raises(SandboxCancelledError):
             await command
-        assert heard == ["runs", "ended"]
+        assert backend.heard == ["runs", "ended"]
         await close_sandbox_workspace(agent)
+    run(main())
+
+
+def test_a_loop_that_detaches_does_not_wait_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands still in detach(), and could not end the coroutine that detach() waits for."""
+    monkeypatch.setattr("pinfold._bridge._PATIENCE_SECONDS", 0.2)
+
+    async def main() -> None:
+        backend = Slow()
+        async with Sandbox("blocked", backend, 60) as sandbox:
+            agent = Agent(AgentConfig(sandbox=sandbox))
+            command = asyncio.ensure_future(run_command(agent, "x"))
+            await until(lambda: backend.heard)
+            sandbox.detach(agent)
+            with pytest.raises(AgentSandboxDetachedError):
+                await command
+            await until(lambda: backend.heard == ["runs", "ended"])
     run(main())
 
 
