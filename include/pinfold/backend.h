@@ -198,6 +198,11 @@ struct pinfold_backend_ops {
      * between them; fn is then called from a thread of the backend's, one at a time, and not after
      * close has returned. Optional. */
     void (*watch_network)(void *state, pinfold_network_fn fn, void *ctx);
+
+    /* read_file, if that waits for nobody and the file has at most limit bytes. Returns whether it
+     * was; if not, for whatever reason, read_file is asked. Optional. */
+    bool (*try_read_file)(void *state, const char *path, size_t limit,
+                          struct pinfold_bytes *ret_content);
 };
 
 /**

@@ -13,7 +13,7 @@ from typing import Any, Union
 from . import _pinfold
 from ._backends import StrPath, adopt, environment, positive
 from ._errors import SandboxCancelledError, WorkspacePrepareError
-from ._loop import live_sandboxes, run
+from ._loop import at_once, live_sandboxes, run
 from ._manager import SandboxManager
 from ._policy import SandboxAttachMode, WorkspaceSyncPolicy
 from ._results import (ExecuteResult, FileInfo, PlanEntry, SandboxRef, WorkspaceSeedResult,
@@ -75,6 +75,8 @@ class SandboxView:
 
     async def read_file(self, path: StrPath) -> str:
         """A text file, exactly as it is stored."""
+        if at_once() and (found := self._core.try_read_file(path)) is not None:
+            return found
         text: str = await run(self._core.read_file(path))
         return text
 

@@ -161,6 +161,28 @@ int pf_directory_read_file(void *state, const char *path, struct pinfold_bytes *
                  : pf_file_read(root->fd, path, PINFOLD_READ_MAX_BYTES, ret_content, cancel, err);
 }
 
+/* The root, if it is open and nobody is at it. */
+static struct pf_local_root *try_root(struct pf_directory *dir)
+{
+    struct pf_local_root *root = NULL;
+    struct stat st;
+
+    if (pthread_mutex_trylock(&dir->lock) != 0)
+        return NULL;
+    if (dir->root && dir->root->prompt && fstat(dir->root->fd, &st) == 0 && st.st_nlink > 0)
+        root = pf_local_root_get(dir->root);
+    pthread_mutex_unlock(&dir->lock);
+    return root;
+}
+
+bool pf_directory_try_read_file(void *state, const char *path, size_t limit,
+                                struct pinfold_bytes *ret_content)
+{
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = try_root(state);
+
+    return root && pf_file_read_cached(root->fd, path, limit, ret_content);
+}
+
 int pf_directory_write_file(void *state, const char *path, const void *data, size_t len,
                             bool exclusive, struct pinfold_cancel *cancel,
                             struct pinfold_error *err)

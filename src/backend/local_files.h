@@ -9,6 +9,7 @@
 struct pf_local_root {
     int fd;
     unsigned refs; /* atomic */
+    bool prompt;   /* pf_file_system_is_prompt() */
 };
 
 struct pf_local_root *pf_local_root_new(int fd); /* owns fd on success; NULL: out of memory */

@@ -54,8 +54,8 @@ def here(steps: Steps[T]) -> T:
         while True:
             try:
                 answer = run_here(call)
-            except Exception as error:  # pylint: disable=broad-except
-                call = steps.throw(error)
+            except BaseException as error:  # pylint: disable=broad-except
+                call = steps.throw(error)  # which may still have something to clear away
             else:
                 call = steps.send(answer)
     except StopIteration as end:
@@ -70,7 +70,7 @@ async def awaited(steps: Steps[T]) -> T:
         while True:
             try:
                 answer = await run(call)
-            except Exception as error:  # pylint: disable=broad-except
+            except BaseException as error:  # pylint: disable=broad-except
                 call = steps.throw(error)
             else:
                 call = steps.send(answer)

@@ -115,6 +115,16 @@ async def test_files_of_any_kind(sandbox: Sandbox, place: str) -> None:
     assert [one.path for one in await sandbox.list_dir()] == ([] if place == "/tmp/" else ["d"])
 
 
+async def test_cancelled_writes_leave_nothing(sandbox: Sandbox) -> None:
+    await sandbox.execute("mkfifo /tmp/fifo")
+    write = asyncio.ensure_future(PinfoldSandbox(sandbox).write_file("/tmp/fifo", b"data"))
+    while not await sandbox.list_dir():
+        await asyncio.sleep(0.05)
+    write.cancel()
+    await asyncio.wait([write])
+    assert write.cancelled() and await sandbox.list_dir() == []
+
+
 async def test_what_is_refused(sandbox: Sandbox) -> None:
     adapter = PinfoldSandbox(sandbox)
     with pytest.raises(SandboxPathError):
