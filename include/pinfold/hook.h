@@ -64,7 +64,8 @@ struct pinfold_hooks {
     /* An invocation begins. When this fails, after_invocation does not follow. */
     int (*before_invocation)(void *ctx, struct pinfold_agent *agent, struct pinfold_cancel *cancel,
                              struct pinfold_error *err);
-    /* It ended, with result: 0 or a negative code. */
+    /* It ended, with result: 0 or a negative code. pinfold_after_invocation_resume() may be called
+     * from here. */
     int (*after_invocation)(void *ctx, struct pinfold_agent *agent, int result,
                             struct pinfold_error *err);
     int (*before_model_call)(void *ctx, struct pinfold_agent *agent, struct pinfold_error *err);
@@ -123,6 +124,23 @@ PINFOLD_API void pinfold_before_tool_call_select(struct pinfold_before_tool_call
 PINFOLD_API int pinfold_before_tool_call_set_input(struct pinfold_before_tool_call *event,
                                                    const char *input, size_t len,
                                                    struct pinfold_error *err);
+
+/**
+ * AfterInvocationEvent.resume: have the invocation that has just ended go on with another prompt,
+ * as part of the same call of pinfold_agent_invoke(): before_invocation is called again, and so on.
+ * What several hooks ask for is what the last of them to be called asks for. max_turns is for all
+ * together, and with them used up it does not go on.
+ *
+ * agent   borrowed, of an after_invocation under way
+ * prompt  borrowed, copied; NULL: do not go on, whatever was asked for before
+ * err     borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EVALUE (no after_invocation is under way, or of an invocation that failed:
+ * that one ends with its error) or -PINFOLD_ENOMEM.
+ * Threads: the one that the hook was called from.
+ */
+PINFOLD_API int pinfold_after_invocation_resume(struct pinfold_agent *agent, const char *prompt,
+                                                struct pinfold_error *err);
 
 struct pinfold_plugin_options {
     size_t size;

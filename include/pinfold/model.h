@@ -353,9 +353,9 @@ struct pinfold_model_options {
     size_t size;       /* sizeof(struct pinfold_model_options) */
     const char *model; /* the provider's name of it; required */
     /* Where requests go: "http(s)://host[:port][/path]". NULL: the provider's own. For "anthropic"
-     * and "openai" also ANTHROPIC_BASE_URL and OPENAI_BASE_URL, for "bedrock"
-     * AWS_ENDPOINT_URL_BEDROCK_RUNTIME. An "openai" one ends in the API's version, as in
-     * "http://127.0.0.1:11434/v1". */
+     * and "openai" also ANTHROPIC_BASE_URL and OPENAI_BASE_URL, for "bedrock" what AWS's own tools
+     * look at: AWS_ENDPOINT_URL_BEDROCK_RUNTIME, AWS_ENDPOINT_URL, the profile; FIPS and dual
+     * stack. An "openai" one ends in the API's version, as in "http://127.0.0.1:11434/v1". */
     const char *base_url;
     /* NULL: ANTHROPIC_API_KEY, OPENAI_API_KEY, AWS_BEARER_TOKEN_BEDROCK. "": none. Never sent
      * anywhere but to base_url, and over plain http to this machine only. */

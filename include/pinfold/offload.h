@@ -68,6 +68,54 @@ PINFOLD_API int pinfold_storage_file_new(const char *artifact_dir,
                                          struct pinfold_storage **ret_storage,
                                          struct pinfold_error *err);
 
+/* Where S3Storage keeps things. Zero means default in every field; all strings are copied. */
+struct pinfold_s3_options {
+    size_t size;
+    const char *bucket;   /* required; it must exist */
+    const char *prefix;   /* of the keys, such as "agents/42"; NULL: none */
+    const char *region;   /* the bucket's; NULL: AWS_REGION, AWS_DEFAULT_REGION, the profile's */
+    const char *endpoint; /* "http(s)://host[:port][/path]" of another service that speaks S3; NULL:
+                             AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile's, else AWS. Hosts
+                             that are not AWS's are asked for the bucket by path */
+    /* Credentials: these, or a profile, or whatever the environment, the profiles and the machine
+     * offer, in the order of AWS's own tools. */
+    const char *profile;
+    const char *access_key, *secret_key;
+    const char *session_token;
+    bool allow_plain_http;  /* to other machines, too; to this one it always is */
+    unsigned attempts;      /* at most, with the first one; 0: 5; up to 20 */
+    double timeout_seconds; /* of one store or retrieve, all attempts; 0: 60; up to 86,400 */
+};
+
+#define PINFOLD_S3_OPTIONS_INIT                   \
+    {                                             \
+        .size = sizeof(struct pinfold_s3_options) \
+    }
+
+/**
+ * S3Storage: an object of each block, with its content type, in a bucket of Amazon S3 or of another
+ * service that speaks its language. References are s3://BUCKET/PREFIX/TIME_NUMBER_KEY; only those
+ * of this bucket and prefix are found again. Nothing is asked of the service yet, and what was
+ * stored is never deleted: give the bucket a lifecycle rule. What is stored or retrieved may have
+ * 256 MiB.
+ *
+ * Busy services (SlowDown, 429, 5xx) and connections that break are tried again, with pauses that
+ * double; expired credentials are fetched anew once. A store or retrieve fails with -PINFOLD_EOS
+ * (with EACCES: not allowed; or the connection), -PINFOLD_EVALUE (no such bucket, or it is in
+ * another region), -PINFOLD_EBACKEND, -PINFOLD_ETIMEOUT, or as credentials do.
+ *
+ * options      borrowed, copied
+ * ret_storage  receives the storage; the caller owns one reference
+ * err          borrowed, may be NULL
+ *
+ * Returns 0, -PINFOLD_EVALUE (a bucket, prefix, region, endpoint or number that cannot be),
+ * -PINFOLD_EOS (a file of AWS's settings cannot be read) or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_storage_s3_new(const struct pinfold_s3_options *options,
+                                       struct pinfold_storage **ret_storage,
+                                       struct pinfold_error *err);
+
 /**
  * Take another reference.
  *

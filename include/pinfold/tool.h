@@ -68,17 +68,24 @@ struct pinfold_tool_options {
 /**
  * Make a tool.
  *
- * What is checked of an input: type, properties, required, additionalProperties, enum, const,
- * items, minItems, maxItems, minLength, maxLength, minimum, maximum, exclusiveMinimum,
- * exclusiveMaximum, anyOf, oneOf, allOf, and $ref into the same schema. All else (pattern, format,
- * ...) is shown to models and not checked. Where additionalProperties is not said, unknown
- * parameters are refused.
+ * What is checked of an input is what JSON Schema's draft 2020-12 says, and draft 7 where they
+ * differ in names, of type, enum, const, properties, patternProperties, additionalProperties,
+ * propertyNames, required, dependentRequired, dependentSchemas, dependencies, minProperties,
+ * maxProperties, items, prefixItems, additionalItems, contains, minContains, maxContains, minItems,
+ * maxItems, uniqueItems, minLength, maxLength, pattern, format, minimum, maximum,
+ * exclusiveMinimum, exclusiveMaximum, multipleOf, anyOf, oneOf, allOf, not, if, then, else, and
+ * $ref as a pointer into the same schema. Formats are date-time, date, time, duration, email,
+ * hostname, ipv4, ipv6, uri, uri-reference, uuid, json-pointer and regex; others are not checked.
+ * All else is shown to models and not checked. Where the schema does not say additionalProperties,
+ * and combines no others that could name more, unknown parameters are refused. What would take too
+ * long to check, because of a pattern or of schemas that refer to each other, is refused.
  *
  * options   borrowed, copied; ctx is owned by the tool from success on
  * ret_tool  receives the tool; the caller owns one reference, pinfold_tool_unref()
  * err       borrowed, may be NULL
  *
- * Returns 0, -PINFOLD_EVALUE (name, a missing field, a schema that is not one) or -PINFOLD_ENOMEM.
+ * Returns 0, -PINFOLD_EVALUE (name, a missing field, a schema that is not one, or has a pattern
+ * that is none) or -PINFOLD_ENOMEM.
  * Threads: any.
  */
 PINFOLD_API int pinfold_tool_new(const struct pinfold_tool_options *options,

@@ -65,6 +65,8 @@ struct pinfold_agent {
     /* Changed by whoever is invoking, who holds the lock for that and reads without. */
     struct pinfold_message *messages;
     size_t message_count, message_capacity;
+    bool may_resume; /* likewise: after_invocation hooks are under way */
+    char *resume;    /* likewise: what they want it to go on with */
 };
 
 void pf_agent_freep(struct pinfold_agent **agent);

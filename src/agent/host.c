@@ -127,7 +127,8 @@ int pf_host_run(struct pf_host *host, const struct pf_host_command *command,
                 struct pinfold_execute_result *ret, struct pinfold_cancel *cancel,
                 struct pinfold_error *err)
 {
-    _cleanup_strv_ char **env = command_env(host);
+    _cleanup_strv_ char **own = command->env ? NULL : command_env(host);
+    const char *const *env = command->env ? command->env : (const char *const *)own;
     _cleanup_free_ char *dir = NULL;
     struct pf_launcher *launcher = NULL;
     _cleanup_close_ int cwd = -1;
@@ -149,7 +150,7 @@ int pf_host_run(struct pf_host *host, const struct pf_host_command *command,
                           .command = command->command,
                           .command_len = command->command_len,
                           .argv = command->argv,
-                          .envp = (const char *const *)env,
+                          .envp = env,
                           .cwd_fd = cwd,
                           .timeout_ns = (int64_t)(command->timeout_seconds * (double)PF_NS_PER_SEC),
                           .output_limit = OUTPUT_MAX,
@@ -199,11 +200,14 @@ static const struct host_tool {
       "wildcards * ? [...]; mode says what is wanted of them: view (the text), lines (from "
       "start_line to end_line, the first is 1), chunk (chunk_size bytes from chunk_offset), search "
       "(lines that contain search_pattern, with context_lines around), stats (size, lines, time), "
-      "preview (the first 50 lines), find (which files there are; directories are listed).",
+      "preview (the first 50 lines), find (which files there are; directories are listed), diff "
+      "(what is different in comparison_path; two files or two directories), time_machine (the "
+      "last num_revisions commits of it in git, or with git_history false its dates), document "
+      "(the file itself, as a document).",
       "{\"type\":\"object\",\"properties\":{"
       "\"path\":{\"type\":\"string\",\"description\":\"Path or paths.\"},"
       "\"mode\":{\"type\":\"string\",\"enum\":[\"find\",\"view\",\"lines\",\"chunk\",\"search\","
-      "\"stats\",\"preview\"]},"
+      "\"stats\",\"preview\",\"diff\",\"time_machine\",\"document\"]},"
       "\"start_line\":{\"type\":\"integer\",\"default\":1},"
       "\"end_line\":{\"type\":[\"integer\",\"null\"],\"description\":\"The last line; default: the "
       "last of the file.\"},"
@@ -212,7 +216,18 @@ static const struct host_tool {
       "\"search_pattern\":{\"type\":\"string\"},"
       "\"context_lines\":{\"type\":\"integer\",\"default\":2,\"minimum\":0},"
       "\"recursive\":{\"type\":\"boolean\",\"default\":true,\"description\":\"find: go into "
-      "subdirectories.\"}},\"required\":[\"path\",\"mode\"],\"additionalProperties\":false}",
+      "subdirectories.\"},"
+      "\"comparison_path\":{\"type\":\"string\",\"description\":\"diff: the other path.\"},"
+      "\"diff_type\":{\"type\":\"string\",\"enum\":[\"unified\"],\"default\":\"unified\"},"
+      "\"git_history\":{\"type\":\"boolean\",\"default\":true,\"description\":\"time_machine: "
+      "commits; false: dates of the file.\"},"
+      "\"num_revisions\":{\"type\":\"integer\",\"default\":5,\"minimum\":1,\"maximum\":100},"
+      "\"format\":{\"type\":\"string\",\"enum\":[\"pdf\",\"csv\",\"doc\",\"docx\",\"xls\","
+      "\"xlsx\",\"html\",\"txt\",\"md\"],\"description\":\"document: what it is; default: by the "
+      "file's name.\"},"
+      "\"neutral_name\":{\"type\":\"string\",\"description\":\"document: a name for it; default: "
+      "the file's, and something "
+      "random.\"}},\"required\":[\"path\",\"mode\"],\"additionalProperties\":false}",
       pf_host_file_read },
     { "file_write",
       "Write a text file of the host: it is created, with its parent directories, or replaced as a "

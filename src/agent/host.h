@@ -39,7 +39,8 @@ struct pf_host_command {
     const char *command;
     size_t command_len;
     const char *const *argv;
-    const char *dir; /* NULL: the current one */
+    const char *const *env; /* NULL: this process's, with what environment has changed */
+    const char *dir;        /* NULL: the current one */
     double timeout_seconds;
 };
 int pf_host_run(struct pf_host *host, const struct pf_host_command *command,
@@ -54,6 +55,16 @@ int pf_host_python(void *host, struct pinfold_tool_call *call, struct pinfold_to
                    struct pinfold_error *err);
 int pf_host_file_read(void *host, struct pinfold_tool_call *call, struct pinfold_tool_result *ret,
                       struct pinfold_error *err);
+/* Read a file of the host whole, wherever it is. */
+int pf_host_read_file(const char *path, struct pinfold_bytes *ret, struct pinfold_cancel *cancel,
+                      struct pinfold_error *err);
+/* host_compare.c: modes of file_read, of one path. */
+int pf_host_diff(struct pf_host *host, struct pinfold_tool_call *call, const char *path,
+                 struct pf_buf *out, struct pinfold_error *err);
+int pf_host_history(struct pf_host *host, struct pinfold_tool_call *call, const char *path,
+                    struct pf_buf *out, struct pinfold_error *err);
+int pf_host_document(struct pinfold_tool_call *call, const char *path,
+                     struct pinfold_tool_result *ret, struct pinfold_error *err);
 int pf_host_file_write(void *host, struct pinfold_tool_call *call, struct pinfold_tool_result *ret,
                        struct pinfold_error *err);
 int pf_host_environment(void *host, struct pinfold_tool_call *call, struct pinfold_tool_result *ret,

@@ -27,7 +27,8 @@ struct reading {
     int64_t start, end, chunk, offset, context;
     const char *pattern;
     bool recursive;
-    struct pinfold_cancel *cancel;
+    struct pf_host *host;
+    struct pinfold_tool_call *call;
     struct pf_buf *out;
 };
 
@@ -58,8 +59,8 @@ static int open_parent(const char *path, bool create, char **ret_path, const cha
     return fd;
 }
 
-static int read_host_file(const char *path, struct pinfold_bytes *ret,
-                          struct pinfold_cancel *cancel, struct pinfold_error *err)
+int pf_host_read_file(const char *path, struct pinfold_bytes *ret, struct pinfold_cancel *cancel,
+                      struct pinfold_error *err)
 {
     _cleanup_free_ char *real = NULL;
     const char *name;
@@ -197,7 +198,7 @@ static int show_stats(struct reading *reading, const char *path, const struct pi
 static int show_file(struct reading *reading, const char *path, struct pinfold_error *err)
 {
     PF_CLEANUP(pinfold_bytes_done) struct pinfold_bytes text = { 0 };
-    int r = read_host_file(path, &text, reading->cancel, err);
+    int r = pf_host_read_file(path, &text, reading->call->cancel, err);
 
     if (r < 0)
         return r;
@@ -235,7 +236,7 @@ static int list_below(struct reading *reading, const char *path, struct pinfold_
             added = pf_buf_printf(reading->out, "%s/%s\n", path, entry.path);
         if (entry.type == PF_WALK_DIR && !reading->recursive)
             pf_walk_skip(walk);
-        if (pinfold_cancel_fired(reading->cancel))
+        if (pinfold_cancel_fired(reading->call->cancel))
             return pf_fail(err, PINFOLD_ECANCELLED, "cancelled");
     }
     if (added == 0 && reading->out->len >= SHOWN_MAX)
@@ -256,6 +257,29 @@ static int find(struct reading *reading, const char *path, struct pinfold_error 
 
 /* ---- the tools ---- */
 
+static int read_one(struct reading *reading, const char *path, struct pinfold_tool_result *ret,
+                    struct pinfold_error *err)
+{
+    struct pf_buf out = PF_BUF_INIT(PF_BUF_UNLIMITED);
+    int r;
+
+    reading->out = &out;
+    if (strcmp(reading->mode, "document") == 0)
+        return pf_host_document(reading->call, path, ret, err);
+    if (strcmp(reading->mode, "find") == 0)
+        r = find(reading, path, err);
+    else if (strcmp(reading->mode, "diff") == 0)
+        r = pf_host_diff(reading->host, reading->call, path, &out, err);
+    else if (strcmp(reading->mode, "time_machine") == 0)
+        r = pf_host_history(reading->host, reading->call, path, &out, err);
+    else
+        r = show_file(reading, path, err);
+    if (r == 0)
+        r = pf_tool_result_text(ret, &out, err);
+    pf_buf_done(&out);
+    return r;
+}
+
 /* One path of the call: "~" and wildcards are expanded; what matches nothing is taken as it is. */
 static int read_pattern(struct reading *reading, const char *pattern,
                         struct pinfold_tool_result *ret, struct pinfold_error *err)
@@ -269,16 +293,8 @@ static int read_pattern(struct reading *reading, const char *pattern,
                                  : pf_fail(err, PINFOLD_EVALUE, "\"%s\" cannot be expanded",
                                            PF_QUOTE(pattern));
     }
-    for (size_t i = 0; r == 0 && i < found.gl_pathc; i++) {
-        struct pf_buf out = PF_BUF_INIT(PF_BUF_UNLIMITED);
-
-        reading->out = &out;
-        r = strcmp(reading->mode, "find") == 0 ? find(reading, found.gl_pathv[i], err)
-                                               : show_file(reading, found.gl_pathv[i], err);
-        if (r == 0)
-            r = pf_tool_result_text(ret, &out, err);
-        pf_buf_done(&out);
-    }
+    for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
+        r = read_one(reading, found.gl_pathv[i], ret, err);
     globfree(&found);
     return r;
 }
@@ -295,13 +311,13 @@ int pf_host_file_read(void *host, struct pinfold_tool_call *call, struct pinfold
         .context = pinfold_tool_call_integer(call, "context_lines", 2),
         .pattern = pinfold_tool_call_string(call, "search_pattern", NULL),
         .recursive = pinfold_tool_call_bool(call, "recursive", true),
-        .cancel = call->cancel,
+        .host = host,
+        .call = call,
     };
     _cleanup_free_ char *paths = strdup(pinfold_tool_call_string(call, "path", NULL));
     char *rest = paths, *one;
     int r = 0;
 
-    (void)host;
     if (!paths)
         return pf_fail_nomem(err);
     if (strcmp(reading.mode, "search") == 0 && (!reading.pattern || !*reading.pattern))

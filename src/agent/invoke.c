@@ -244,10 +244,38 @@ static int run_turns(struct pinfold_agent *agent, struct pinfold_invocation *inv
     return r;
 }
 
+int pinfold_after_invocation_resume(struct pinfold_agent *agent, const char *prompt,
+                                    struct pinfold_error *err)
+{
+    char *copy = prompt ? strdup(prompt) : NULL;
+
+    if (prompt && !copy)
+        return pf_fail_nomem(err);
+    if (!agent->may_resume) {
+        free(copy);
+        return pf_fail(err, PINFOLD_EVALUE,
+                       "agent %s: only an invocation that has just succeeded can be resumed",
+                       PF_QUOTE(agent->id));
+    }
+    free(agent->resume);
+    agent->resume = copy;
+    return 0;
+}
+
+static int tell_end(struct pinfold_agent *agent, int result, struct pinfold_error *err)
+{
+    int r;
+
+    agent->may_resume = result == 0;
+    r = pf_hooks_after_invocation(agent, result, err);
+    agent->may_resume = false;
+    return r;
+}
+
 /* The prompt is taken only when the hooks agree. */
-static int invoke(struct pinfold_agent *agent, const char *prompt,
-                  struct pinfold_invocation *invocation, struct pinfold_cancel *cancel,
-                  struct pinfold_error *err)
+static int invoke_once(struct pinfold_agent *agent, const char *prompt,
+                       struct pinfold_invocation *invocation, struct pinfold_cancel *cancel,
+                       struct pinfold_error *err)
 {
     struct pinfold_error after = PINFOLD_ERROR_INIT;
     int r = pf_hooks_before_invocation(agent, cancel, err), told;
@@ -261,10 +289,26 @@ static int invoke(struct pinfold_agent *agent, const char *prompt,
                     PF_QUOTE(agent->id));
     if (r == 0)
         r = run_turns(agent, invocation, cancel, err);
-    told = pf_hooks_after_invocation(agent, r, &after);
+    told = tell_end(agent, r, &after);
     if (r == 0 && told < 0 && err)
         *err = after;
     return r < 0 ? r : told;
+}
+
+/* Once, and as often as the hooks at the end have something to go on with. */
+static int invoke(struct pinfold_agent *agent, const char *prompt,
+                  struct pinfold_invocation *invocation, struct pinfold_cancel *cancel,
+                  struct pinfold_error *err)
+{
+    int r = invoke_once(agent, prompt, invocation, cancel, err);
+
+    while (r == 0 && agent->resume && !invocation->out_of_turns) {
+        _cleanup_free_ char *next = TAKE(agent->resume);
+
+        r = invoke_once(agent, next, invocation, cancel, err);
+    }
+    free(TAKE(agent->resume));
+    return r;
 }
 
 int pinfold_agent_invoke(struct pinfold_agent *agent, const char *prompt,

@@ -172,20 +172,18 @@ static int set_up(struct pf_bedrock *model, const struct pinfold_model_options *
         options->access_key, options->secret_key, options->session_token,
         options->profile,    options->region,
     };
-    const char *global = secure_getenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME");
-    char base[2 * PF_AWS_REGION_MAX + 64];
-    struct pf_model_defaults defaults = {
-        .provider = "bedrock",
-        .base_url = base,
-        .base_env = global && *global ? "AWS_ENDPOINT_URL_BEDROCK_RUNTIME" : "AWS_ENDPOINT_URL",
-        .key_env = "AWS_BEARER_TOKEN_BEDROCK",
-    };
+    const char *base = options->base_url && *options->base_url ? options->base_url : NULL;
+    const struct pf_model_defaults defaults = { .provider = "bedrock",
+                                                .key_env = "AWS_BEARER_TOKEN_BEDROCK" };
+    _cleanup_free_ char *url = NULL;
     int r = pf_aws_region(&aws, model->region, err);
 
+    if (r == 0)
+        r = pf_aws_service_url(&aws, base, "bedrock_runtime", "bedrock-runtime", model->region,
+                               &url, err);
     if (r < 0)
         return pf_wrap(err, r, "bedrock model");
-    snprintf(base, sizeof(base), "https://bedrock-runtime.%s.%s", model->region,
-             pf_aws_dns_suffix(model->region));
+    own.base_url = url;
     /* What the caller names stands before what the environment holds. */
     if (!own.api_key && given)
         own.api_key = "";

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of the providers behind HTTP: checked when a model is made, not when it is first asked.
  */
-#include <arpa/inet.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "net/uri.h"
 
 #define CONNECT_SECONDS 10
 #define IDLE_SECONDS 300
@@ -30,22 +30,6 @@ static const char *from_env(const char *name)
 
 /* ---- the address ---- */
 
-/* Whether a host, as it stands in an address, is this machine: nothing that a resolver could make
- * something else of. libcurl gives "localhost" to no resolver. */
-static bool is_near(const char *host, size_t len)
-{
-    char text[64];
-    struct in_addr v4;
-
-    if (len >= sizeof(text))
-        return false;
-    memcpy(text, host, len);
-    text[len] = '\0';
-    if (strcasecmp(text, "localhost") == 0 || strcmp(text, "[::1]") == 0)
-        return true;
-    return inet_pton(AF_INET, text, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
-}
-
 static int check_base(struct pf_model_client *client, bool plain_allowed, struct pinfold_error *err)
 {
     char *base = client->base;
@@ -64,7 +48,7 @@ static int check_base(struct pf_model_client *client, bool plain_allowed, struct
     if (host_len == 0)
         return pf_fail(err, PINFOLD_EVALUE, "%s model: the base URL \"%s\" names no host",
                        client->provider, PF_QUOTE(base));
-    client->near = is_near(host, host_len);
+    client->near = pf_host_is_near(host, host_len);
     if (!https && client->key && !client->near && !plain_allowed)
         return pf_fail(err, PINFOLD_EVALUE,
                        "%s model: the key would go to %s in plain text: use https, or an empty key "

@@ -71,14 +71,14 @@ static bool is_stored(const struct pinfold_tool_content *content)
     return content->data.len > 0;
 }
 
-static int store_block(struct offloader *offloader, const char *id, size_t index,
-                       const struct pinfold_tool_content *content, char **ret_reference,
-                       struct pinfold_error *err)
+static int store_block(struct offloader *offloader, const struct pinfold_after_tool_call *event,
+                       size_t index, char **ret_reference, struct pinfold_error *err)
 {
+    const struct pinfold_tool_content *content = &event->result->items[index];
     _cleanup_free_ char *key = NULL, *type = NULL;
     bool text = content->kind == PINFOLD_TOOL_TEXT, json = content->kind == PINFOLD_TOOL_JSON;
 
-    if (asprintf(&key, "%s_%zu", id, index) < 0) {
+    if (asprintf(&key, "%s_%zu", event->tool_use_id, index) < 0) {
         key = NULL;
         return pf_fail_nomem(err);
     }
@@ -92,21 +92,20 @@ static int store_block(struct offloader *offloader, const char *id, size_t index
         type = NULL;
         return pf_fail_nomem(err);
     }
-    return pinfold_storage_store(offloader->storage, key, content->data.data, content->data.len,
-                                 type, ret_reference, err);
+    return pf_storage_store(offloader->storage, key, &content->data, type, ret_reference,
+                            event->token, err);
 }
 
 /* One entry for each block, NULL where nothing was stored: so that a reference is always that of
  * its own block. */
-static int store_all(struct offloader *offloader, const char *id,
-                     const struct pinfold_tool_result *result, char **references,
-                     struct pinfold_error *err)
+static int store_all(struct offloader *offloader, const struct pinfold_after_tool_call *event,
+                     char **references, struct pinfold_error *err)
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < result->count; i++)
-        if (is_stored(&result->items[i]))
-            r = store_block(offloader, id, i, &result->items[i], &references[i], err);
+    for (size_t i = 0; r == 0 && i < event->result->count; i++)
+        if (is_stored(&event->result->items[i]))
+            r = store_block(offloader, event, i, &references[i], err);
     return r;
 }
 
@@ -259,8 +258,7 @@ static int after_tool_call(void *ctx, struct pinfold_after_tool_call *event,
     if (!concerns(offloader, event))
         return 0;
     references = calloc(count + 1, sizeof(*references));
-    r = references ? store_all(offloader, event->tool_use_id, event->result, references, &local)
-                   : pf_fail_nomem(&local);
+    r = references ? store_all(offloader, event, references, &local) : pf_fail_nomem(&local);
     if (r == 0)
         r = make_replacement(offloader, event->result, references, &replacement);
     if (r == 0) {

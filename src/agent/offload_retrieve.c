@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/storage.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/utf8.h"
@@ -171,8 +172,8 @@ static int retrieve(void *ctx, struct pinfold_tool_call *call, struct pinfold_to
 {
     PF_CLEANUP(pinfold_bytes_done) struct pinfold_bytes data = { 0 };
     _cleanup_free_ char *type = NULL;
-    int r = pinfold_storage_retrieve(ctx, pinfold_tool_call_string(call, "reference", NULL), &data,
-                                     &type, err);
+    int r = pf_storage_retrieve(ctx, pinfold_tool_call_string(call, "reference", NULL), &data,
+                                &type, call->cancel, err);
 
     if (r < 0)
         return r;

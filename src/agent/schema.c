@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checking a value. Both schema and value come from anybody: the work is bounded in all ways. */
 #include "agent/schema.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/schema_parts.h"
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/number.h"
 #include "base/utf8.h"
 
-/* How deep schemas nest, references included: one that refers to itself must end somewhere. */
-enum { DEPTH_MAX = 64, PROBLEMS_MAX = 6, SHOWN_MAX = 48 };
+enum { PROBLEMS_MAX = 6, SHOWN_MAX = 48 };
+
+/* Values checked against schemas: as many as the longest input has, and some for each. Schemas that
+ * refer to themselves in several ways could want 2^64. */
+#define STEPS_MAX ((uint64_t)5 * 1000 * 1000)
 
 /* Where in the value we are: a chain on the stack, printed only when something is wrong. */
 struct place {
@@ -19,12 +24,20 @@ struct place {
     size_t index;
 };
 
-struct checker {
+/* What all checkers of one value share. */
+struct run {
     const json_t *root;
+    bool closed; /* the root has no properties but those that it names */
+    uint64_t steps;
+    bool spent; /* they were too many */
+    bool nomem;
+};
+
+struct checker {
+    struct run *run;
     struct pf_buf *wrong; /* NULL: only whether */
     unsigned problems;
     unsigned depth;
-    bool nomem;
 };
 
 static void validate(struct checker *c, const json_t *schema, const json_t *value,
@@ -96,13 +109,13 @@ static void problem(struct checker *c, const struct place *place, const char *fo
     print_place(c->wrong, place, &r);
     if (r == 0)
         r = pf_buf_printf(c->wrong, "%s%s\n", place ? ": " : "", text);
-    c->nomem |= r < 0;
+    c->run->nomem |= r < 0;
 }
 
 /* Whether it fits, without a word. */
 static bool fits(struct checker *c, const json_t *schema, const json_t *value)
 {
-    struct checker quiet = { .root = c->root, .depth = c->depth };
+    struct checker quiet = { .run = c->run, .depth = c->depth };
 
     validate(&quiet, schema, value, NULL);
     return quiet.problems == 0;
@@ -110,15 +123,10 @@ static bool fits(struct checker *c, const json_t *schema, const json_t *value)
 
 /* ---- keywords ---- */
 
-static bool is_whole(const json_t *value)
-{
-    return json_is_integer(value) || (json_is_real(value) && pf_is_whole(json_real_value(value)));
-}
-
 static bool has_type(const json_t *value, const char *type)
 {
     return strcmp(type, "string") == 0    ? json_is_string(value)
-           : strcmp(type, "integer") == 0 ? is_whole(value)
+           : strcmp(type, "integer") == 0 ? pf_json_whole(value)
            : strcmp(type, "number") == 0  ? json_is_number(value)
            : strcmp(type, "boolean") == 0 ? json_is_boolean(value)
            : strcmp(type, "object") == 0  ? json_is_object(value)
@@ -157,14 +165,26 @@ static void check_choice(struct checker *c, const json_t *schema, const json_t *
     json_t *one;
     size_t i;
 
-    if (constant && !json_equal(constant, value))
+    if (constant && pf_json_compare(constant, value) != 0)
         choices = NULL;
     else if (!choices)
         return;
-    json_array_foreach(choices, i, one) if (json_equal(one, value)) return;
-    list = json_dumps(choices ? choices : constant, JSON_ENCODE_ANY);
+    json_array_foreach(choices, i, one) if (pf_json_compare(one, value) == 0) return;
+    list = c->wrong ? json_dumps(choices ? choices : constant, JSON_ENCODE_ANY) : NULL;
     problem(c, place, "expected %s%.160s, got %s", choices ? "one of " : "", list ? list : "",
             describe(value, shown));
+}
+
+/* Of real numbers only what comes out whole is a multiple. */
+static bool is_multiple(const json_t *value, const json_t *of)
+{
+    double quotient;
+
+    if (json_is_integer(value) && json_is_integer(of))
+        return json_integer_value(of) == -1 ||
+               json_integer_value(value) % json_integer_value(of) == 0;
+    quotient = json_number_value(value) / json_number_value(of);
+    return isfinite(quotient) && !(quotient < trunc(quotient)) && !(quotient > trunc(quotient));
 }
 
 static void check_number(struct checker *c, const json_t *schema, const json_t *value,
@@ -174,18 +194,20 @@ static void check_number(struct checker *c, const json_t *schema, const json_t *
     const json_t *high = json_object_get(schema, "maximum");
     const json_t *above = json_object_get(schema, "exclusiveMinimum");
     const json_t *below = json_object_get(schema, "exclusiveMaximum");
-    double number = json_number_value(value);
+    const json_t *multiple = json_object_get(schema, "multipleOf");
     char shown[96];
 
     describe(value, shown);
-    if (low && number < json_number_value(low))
+    if (low && pf_json_compare(value, low) < 0)
         problem(c, place, "must be at least %g, got %s", json_number_value(low), shown);
-    if (high && number > json_number_value(high))
+    if (high && pf_json_compare(value, high) > 0)
         problem(c, place, "must be at most %g, got %s", json_number_value(high), shown);
-    if (above && !(number > json_number_value(above)))
+    if (above && pf_json_compare(value, above) <= 0)
         problem(c, place, "must be more than %g, got %s", json_number_value(above), shown);
-    if (below && !(number < json_number_value(below)))
+    if (below && pf_json_compare(value, below) >= 0)
         problem(c, place, "must be less than %g, got %s", json_number_value(below), shown);
+    if (multiple && !is_multiple(value, multiple))
+        problem(c, place, "must be a multiple of %g, got %s", json_number_value(multiple), shown);
 }
 
 /* minItems and their like: how long something is, in units. */
@@ -196,12 +218,12 @@ static void check_length(struct checker *c, const json_t *schema, const char *mi
     const json_t *min = json_object_get(schema, min_name);
     const json_t *max = json_object_get(schema, max_name);
 
-    if (min && (json_int_t)length < json_integer_value(min))
-        problem(c, place, "must have at least %lld %s, has %zu", (long long)json_integer_value(min),
-                unit, length);
-    if (max && (json_int_t)length > json_integer_value(max))
-        problem(c, place, "must have at most %lld %s, has %zu", (long long)json_integer_value(max),
-                unit, length);
+    if (min && (double)length < json_number_value(min))
+        problem(c, place, "must have at least %.0f %s, has %zu", json_number_value(min), unit,
+                length);
+    if (max && (double)length > json_number_value(max))
+        problem(c, place, "must have at most %.0f %s, has %zu", json_number_value(max), unit,
+                length);
 }
 
 static size_t count_characters(const json_t *value)
@@ -214,20 +236,91 @@ static size_t count_characters(const json_t *value)
     return count;
 }
 
+/* Returns whether a text has a pattern; not, and a problem, when that cannot be found out. */
+static bool has_pattern(struct checker *c, const char *pattern, size_t len, const char *text,
+                        size_t text_len, const struct place *place)
+{
+    int r = pf_pattern_match(pattern, len, text, text_len);
+
+    c->run->nomem |= r == -PINFOLD_ENOMEM;
+    if (r == -PINFOLD_ETIMEOUT) {
+        c->run->spent |= !c->wrong; /* in the dark no form may count as one that does not fit */
+        problem(c, place, "took too long to compare with the pattern %.80s; send less", pattern);
+    }
+    return r == 1;
+}
+
+static void check_string(struct checker *c, const json_t *schema, const json_t *value,
+                         const struct place *place)
+{
+    const json_t *pattern = json_object_get(schema, "pattern");
+    const char *format = json_string_value(json_object_get(schema, "format"));
+    const char *text = json_string_value(value);
+    unsigned before = c->problems;
+    char shown[96];
+
+    check_length(c, schema, "minLength", "maxLength", count_characters(value), "characters", place);
+    if (pattern &&
+        !has_pattern(c, json_string_value(pattern), json_string_length(pattern), text,
+                     json_string_length(value), place) &&
+        c->problems == before)
+        problem(c, place, "must match the pattern %.120s, got %s", json_string_value(pattern),
+                describe(value, shown));
+    if (format && !pf_format_fits(format, text, json_string_length(value)))
+        problem(c, place, "must have the format %.40s, got %s", format, describe(value, shown));
+}
+
+/* How many items fit. */
+static void check_contains(struct checker *c, const json_t *schema, const json_t *value,
+                           const struct place *place)
+{
+    const json_t *wanted = json_object_get(schema, "contains");
+    const json_t *min = json_object_get(schema, "minContains");
+    const json_t *max = json_object_get(schema, "maxContains");
+    double least = min ? json_number_value(min) : 1, found = 0;
+    json_t *item;
+    size_t i;
+
+    if (!wanted)
+        return;
+    json_array_foreach(value, i, item) found += fits(c, wanted, item);
+    if (found < least)
+        problem(c, place, "must contain at least %.0f items of a certain form, has %.0f", least,
+                found);
+    if (max && found > json_number_value(max))
+        problem(c, place, "must contain at most %.0f items of a certain form, has %.0f",
+                json_number_value(max), found);
+}
+
 static void check_array(struct checker *c, const json_t *schema, const json_t *value,
                         const struct place *place)
 {
     const json_t *items = json_object_get(schema, "items");
+    const json_t *first = json_object_get(schema, "prefixItems");
     json_t *item;
     size_t i;
 
+    if (json_is_array(items)) { /* as it was before 2020 */
+        first = items;
+        items = json_object_get(schema, "additionalItems");
+    }
     check_length(c, schema, "minItems", "maxItems", json_array_size(value), "items", place);
     json_array_foreach(value, i, item)
     {
-        if (!items || c->problems >= PROBLEMS_MAX)
+        const json_t *its = json_array_get(first, i);
+
+        if (c->problems >= PROBLEMS_MAX || (!items && !its))
             break;
-        validate(c, items, item, &(struct place){ .up = place, .index = i });
+        validate(c, its ? its : items, item, &(struct place){ .up = place, .index = i });
     }
+    if (json_is_true(json_object_get(schema, "uniqueItems"))) {
+        int unique = pf_json_unique(value);
+
+        c->run->nomem |= unique < 0;
+        if (unique == 0)
+            problem(c, place, "has an item twice, and all must differ");
+    }
+    check_contains(c, schema, value, place);
 }
 
 /* "no such parameter" is of use only to those who are told what there is. */
@@ -242,48 +335,116 @@ static void unknown_property(struct checker *c, const json_t *properties, const 
     problem(c, place, "there is no such parameter; there %s", *names ? "are: " : "is none");
     if (c->wrong && *names && c->problems <= PROBLEMS_MAX) {
         c->wrong->len--; /* onto the same line */
-        c->nomem |= pf_buf_printf(c->wrong, "%s\n", names) < 0;
+        c->run->nomem |= pf_buf_printf(c->wrong, "%s\n", names) < 0;
+    }
+}
+
+/* Check one property against all that is said of it by name. Returns whether anything is. */
+static bool check_named(struct checker *c, const json_t *schema, const json_t *value,
+                        const struct place *place)
+{
+    const json_t *its = json_object_get(json_object_get(schema, "properties"), place->key);
+    json_t *patterns = json_object_get(schema, "patternProperties"), *one;
+    const char *pattern;
+    bool named = its;
+
+    if (its)
+        validate(c, its, value, place);
+    json_object_foreach(patterns, pattern, one)
+    {
+        if (!has_pattern(c, pattern, strlen(pattern), place->key, strlen(place->key), place))
+            continue;
+        validate(c, one, value, place);
+        named = true;
+    }
+    return named;
+}
+
+static void check_properties(struct checker *c, const json_t *schema, const json_t *value,
+                             const struct place *place)
+{
+    const json_t *additional = json_object_get(schema, "additionalProperties");
+    const json_t *names = json_object_get(schema, "propertyNames");
+    const char *key;
+    json_t *one;
+
+    json_object_foreach((json_t *)(uintptr_t)value, key, one)
+    {
+        struct place here = { .up = place, .key = key };
+        bool named;
+
+        if (c->problems >= PROBLEMS_MAX)
+            break;
+        if (names) {
+            json_t *name = json_string(key);
+            c->run->nomem |= !name;
+            if (name)
+                validate(c, names, name, &here);
+            json_decref(name);
+        }
+        named = check_named(c, schema, one, &here);
+        if (!named && json_is_object(additional))
+            validate(c, additional, one, &here);
+        else if (!named && (json_is_false(additional) ||
+                            (!additional && c->run->closed && schema == c->run->root)))
+            unknown_property(c, json_object_get(schema, "properties"), &here);
+    }
+}
+
+static void check_required(struct checker *c, const json_t *names, const json_t *value,
+                           const struct place *place)
+{
+    json_t *one;
+    size_t i;
+
+    json_array_foreach(names, i, one) if (!json_object_get(value, json_string_value(one)))
+            problem(c, &(struct place){ .up = place, .key = json_string_value(one) },
+                    "is required, and missing");
+}
+
+/* What a property brings with it: names of others, or a schema. */
+static void check_dependent(struct checker *c, const json_t *schema, const json_t *value,
+                            const struct place *place)
+{
+    static const char *const keywords[] = { "dependentRequired", "dependentSchemas",
+                                            "dependencies" };
+    const char *key;
+    json_t *one;
+
+    for (size_t i = 0; i < PF_COUNT(keywords); i++) {
+        json_object_foreach(json_object_get(schema, keywords[i]), key, one)
+        {
+            if (!json_object_get(value, key))
+                continue;
+            if (json_is_array(one))
+                check_required(c, one, value, place);
+            else
+                validate(c, one, value, place);
+        }
     }
 }
 
 static void check_object(struct checker *c, const json_t *schema, const json_t *value,
                          const struct place *place)
 {
-    const json_t *properties = json_object_get(schema, "properties");
-    const json_t *required = json_object_get(schema, "required");
-    const json_t *additional = json_object_get(schema, "additionalProperties");
-    const char *key;
-    json_t *one;
-    size_t i;
-
-    json_array_foreach(required, i, one) if (!json_object_get(value, json_string_value(one)))
-            problem(c, &(struct place){ .up = place, .key = json_string_value(one) },
-                    "is required, and missing");
-    json_object_foreach((json_t *)(uintptr_t)value, key, one)
-    {
-        const json_t *its = json_object_get(properties, key);
-        struct place here = { .up = place, .key = key };
-
-        if (c->problems >= PROBLEMS_MAX)
-            break;
-        if (its || json_is_object(additional))
-            validate(c, its ? its : additional, one, &here);
-        else if (json_is_false(additional) || (!additional && schema == c->root))
-            unknown_property(c, properties, &here);
-    }
+    check_required(c, json_object_get(schema, "required"), value, place);
+    check_length(c, schema, "minProperties", "maxProperties", json_object_size(value), "members",
+                 place);
+    check_properties(c, schema, value, place);
+    check_dependent(c, schema, value, place);
 }
 
-static void check_combined(struct checker *c, const json_t *schema, const json_t *value,
-                           const struct place *place)
+static void check_forms(struct checker *c, const json_t *schema, const json_t *value,
+                        const struct place *place)
 {
     const json_t *any = json_object_get(schema, "anyOf");
     const json_t *exactly = json_object_get(schema, "oneOf");
+    const json_t *none = json_object_get(schema, "not");
     unsigned matches = 0;
     char shown[96];
     json_t *one;
     size_t i;
 
-    json_array_foreach(json_object_get(schema, "allOf"), i, one) validate(c, one, value, place);
     json_array_foreach(any, i, one) matches += matches == 0 && fits(c, one, value);
     if (any && matches == 0)
         problem(c, place, "%s fits none of the %zu forms that the schema allows",
@@ -293,22 +454,24 @@ static void check_combined(struct checker *c, const json_t *schema, const json_t
     if (exactly && matches != 1)
         problem(c, place, "%s fits %u of the %zu forms of which it must fit exactly one",
                 describe(value, shown), matches, json_array_size(exactly));
+    if (none && fits(c, none, value))
+        problem(c, place, "%s has a form that the schema forbids", describe(value, shown));
 }
 
-/* What "#", "#/$defs/name" or "#/definitions/name/properties/x" stands for, or NULL. The two
- * escapes of JSON pointers are for names that nobody gives. */
-static const json_t *resolve(const json_t *root, const char *reference)
+static void check_combined(struct checker *c, const json_t *schema, const json_t *value,
+                           const struct place *place)
 {
-    const json_t *at = root;
+    const json_t *condition = json_object_get(schema, "if"), *then;
+    json_t *one;
+    size_t i;
 
-    if (*reference++ != '#')
-        return NULL;
-    while (at && *reference == '/') {
-        size_t len = strcspn(++reference, "/");
-        at = json_object_getn(at, reference, len);
-        reference += len;
-    }
-    return *reference ? NULL : at;
+    json_array_foreach(json_object_get(schema, "allOf"), i, one) validate(c, one, value, place);
+    check_forms(c, schema, value, place);
+    if (!condition)
+        return;
+    then = json_object_get(schema, fits(c, condition, value) ? "then" : "else");
+    if (then)
+        validate(c, then, value, place);
 }
 
 static void validate(struct checker *c, const json_t *schema, const json_t *value,
@@ -316,22 +479,24 @@ static void validate(struct checker *c, const json_t *schema, const json_t *valu
 {
     const json_t *reference = json_object_get(schema, "$ref");
 
-    if (c->depth >= DEPTH_MAX) {
-        problem(c, place, "is nested deeper than %d levels of the schema", DEPTH_MAX);
+    if (c->depth >= PF_SCHEMA_DEPTH_MAX) {
+        problem(c, place, "is nested deeper than %d levels of the schema", PF_SCHEMA_DEPTH_MAX);
         return;
     }
+    c->run->spent |= ++c->run->steps > STEPS_MAX;
+    if (c->run->spent || c->run->nomem)
+        return;
     if (json_is_false(schema))
         problem(c, place, "nothing is allowed here");
     c->depth++;
     if (reference)
-        validate(c, resolve(c->root, json_string_value(reference)), value, place);
+        validate(c, pf_schema_resolve(c->run->root, json_string_value(reference)), value, place);
     if (check_type(c, json_object_get(schema, "type"), value, place)) {
         check_choice(c, schema, value, place);
         if (json_is_number(value))
             check_number(c, schema, value, place);
         if (json_is_string(value))
-            check_length(c, schema, "minLength", "maxLength", count_characters(value), "characters",
-                         place);
+            check_string(c, schema, value, place);
         if (json_is_array(value))
             check_array(c, schema, value, place);
         if (json_is_object(value))
@@ -341,129 +506,15 @@ static void validate(struct checker *c, const json_t *schema, const json_t *valu
     c->depth--;
 }
 
-int pf_schema_validate(const json_t *schema, const json_t *value, struct pf_buf *wrong)
+int pf_schema_validate(const json_t *schema, const json_t *value, bool closed, struct pf_buf *wrong)
 {
-    struct checker c = { .root = schema, .wrong = wrong };
+    struct run run = { .root = schema, .closed = closed };
+    struct checker c = { .run = &run, .wrong = wrong };
 
     validate(&c, schema, value, NULL);
+    if (run.spent)
+        problem(&c, NULL, "comparing it with the schema takes too long; send less, or simpler");
     if (c.problems > PROBLEMS_MAX)
-        c.nomem |= pf_buf_printf(wrong, "- and more\n") < 0;
-    return c.nomem ? -PINFOLD_ENOMEM : c.problems == 0;
-}
-
-/* ---- the schema itself ---- */
-
-static bool is_type(const json_t *type)
-{
-    static const char *const known[] = { "string", "integer", "number", "boolean",
-                                         "object", "array",   "null" };
-
-    for (size_t i = 0; json_is_string(type) && i < PF_COUNT(known); i++)
-        if (strcmp(json_string_value(type), known[i]) == 0)
-            return true;
-    return false;
-}
-
-static int check_schema(const json_t *root, const json_t *schema, unsigned depth,
-                        struct pinfold_error *err);
-
-static int check_schemas(const json_t *root, const json_t *parent, const char *keyword,
-                         unsigned depth, struct pinfold_error *err)
-{
-    json_t *list = json_object_get(parent, keyword);
-    bool object = strcmp(keyword, "properties") == 0;
-    const char *key;
-    json_t *one;
-    size_t i;
-    int r = 0;
-
-    if (list && (object ? !json_is_object(list) : !json_is_array(list)))
-        return pf_fail(err, PINFOLD_EVALUE, "\"%s\" is no %s", keyword,
-                       object ? "object" : "array");
-    json_array_foreach(list, i, one) if (r == 0) r = check_schema(root, one, depth, err);
-    json_object_foreach(list, key, one) if (r == 0) r = check_schema(root, one, depth, err);
-    return r < 0 ? pf_wrap(err, r, "%s", keyword) : 0;
-}
-
-static int check_types(const json_t *schema, struct pinfold_error *err)
-{
-    const json_t *type = json_object_get(schema, "type");
-    const json_t *reference = json_object_get(schema, "$ref");
-    json_t *one;
-    size_t i;
-
-    if (type && !json_is_array(type) && !is_type(type))
-        return pf_fail(err, PINFOLD_EVALUE, "\"type\" names no type");
-    json_array_foreach(type, i, one) if (!is_type(one)) return pf_fail(err, PINFOLD_EVALUE,
-                                                                       "\"type\" names no type");
-    json_array_foreach(
-            json_object_get(schema, "required"), i,
-            one) if (!json_is_string(one)) return pf_fail(err, PINFOLD_EVALUE,
-                                                          "\"required\" has what is no string");
-    if (reference && !json_is_string(reference))
-        return pf_fail(err, PINFOLD_EVALUE, "\"$ref\" is no string");
-    return 0;
-}
-
-/* Keywords whose value must be of one kind: n(umber), i(nteger), a(rray). */
-static int check_kinds(const json_t *schema, struct pinfold_error *err)
-{
-    static const struct {
-        const char *name;
-        char kind;
-    } keywords[] = {
-        { "required", 'a' },         { "enum", 'a' },     { "minimum", 'n' },
-        { "maximum", 'n' },          { "minItems", 'i' }, { "exclusiveMinimum", 'n' },
-        { "exclusiveMaximum", 'n' }, { "maxItems", 'i' }, { "minLength", 'i' },
-        { "maxLength", 'i' },
-    };
-
-    for (size_t i = 0; i < PF_COUNT(keywords); i++) {
-        const json_t *value = json_object_get(schema, keywords[i].name);
-
-        if (value && !(keywords[i].kind == 'a'   ? json_is_array(value)
-                       : keywords[i].kind == 'n' ? json_is_number(value)
-                                                 : json_is_integer(value)))
-            return pf_fail(err, PINFOLD_EVALUE, "\"%s\" has a value of the wrong kind",
-                           keywords[i].name);
-    }
-    return 0;
-}
-
-static int check_schema(const json_t *root, const json_t *schema, unsigned depth,
-                        struct pinfold_error *err)
-{
-    static const char *const nested[] = { "properties", "anyOf", "oneOf", "allOf" };
-    static const char *const single[] = { "items", "additionalProperties" };
-    const json_t *reference = json_object_get(schema, "$ref");
-    int r;
-
-    if (json_is_boolean(schema))
-        return 0;
-    if (!json_is_object(schema))
-        return pf_fail(err, PINFOLD_EVALUE, "a schema is no object");
-    if (depth >= DEPTH_MAX)
-        return pf_fail(err, PINFOLD_EVALUE, "nested deeper than %d levels", DEPTH_MAX);
-    r = check_types(schema, err);
-    if (r == 0)
-        r = check_kinds(schema, err);
-    if (r == 0 && reference && !resolve(root, json_string_value(reference)))
-        r = pf_fail(err, PINFOLD_EVALUE, "\"$ref\" leads nowhere: %s",
-                    PF_QUOTE(json_string_value(reference)));
-    for (size_t i = 0; r == 0 && i < PF_COUNT(nested); i++)
-        r = check_schemas(root, schema, nested[i], depth + 1, err);
-    for (size_t i = 0; r == 0 && i < PF_COUNT(single); i++)
-        if (json_object_get(schema, single[i]))
-            r = check_schema(root, json_object_get(schema, single[i]), depth + 1, err);
-    return r;
-}
-
-int pf_schema_check(const json_t *schema, struct pinfold_error *err)
-{
-    const json_t *type = json_object_get(schema, "type");
-    int r = check_schema(schema, schema, 0, err);
-
-    if (r == 0 && !(json_is_string(type) && strcmp(json_string_value(type), "object") == 0))
-        r = pf_fail(err, PINFOLD_EVALUE, "its \"type\" must be \"object\"");
-    return r < 0 ? pf_wrap(err, r, "input schema") : 0;
+        run.nomem |= pf_buf_printf(wrong, "- and more\n") < 0;
+    return run.nomem ? -PINFOLD_ENOMEM : c.problems == 0;
 }

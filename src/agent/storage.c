@@ -63,6 +63,27 @@ int pinfold_storage_retrieve(struct pinfold_storage *storage, const char *refere
     return storage->ops->retrieve(storage->state, reference, ret_data, ret_content_type, err);
 }
 
+int pf_storage_store(struct pinfold_storage *storage, const char *key,
+                     const struct pinfold_bytes *data, const char *content_type,
+                     char **ret_reference, struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    if (storage->ops == &pf_storage_s3_ops)
+        return pf_storage_s3_store(storage->state, key, data, content_type, ret_reference, cancel,
+                                   err);
+    return pinfold_storage_store(storage, key, data->data, data->len, content_type, ret_reference,
+                                 err);
+}
+
+int pf_storage_retrieve(struct pinfold_storage *storage, const char *reference,
+                        struct pinfold_bytes *ret_data, char **ret_content_type,
+                        struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    if (storage->ops == &pf_storage_s3_ops)
+        return pf_storage_s3_retrieve(storage->state, reference, ret_data, ret_content_type, cancel,
+                                      err);
+    return pinfold_storage_retrieve(storage, reference, ret_data, ret_content_type, err);
+}
+
 bool pf_storage_is_on_disk(const struct pinfold_storage *storage)
 {
     return storage->ops == &pf_storage_file_ops;

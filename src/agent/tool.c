@@ -42,7 +42,7 @@ static int load_schema(struct pinfold_tool *tool, const char *text, struct pinfo
     if (!tool->schema)
         return pf_fail(err, PINFOLD_EVALUE, "input schema: line %d column %d: %s", wrong.line,
                        wrong.column, wrong.text);
-    r = pf_schema_check(tool->schema, err);
+    r = pf_schema_check_input(tool->schema, err);
     if (r < 0)
         return r;
     tool->schema_text = json_dumps(tool->schema, JSON_COMPACT);
@@ -157,7 +157,7 @@ int pf_tool_parse(const struct pinfold_tool *tool, const char *text, size_t len,
     input = len > 0 ? json_loadb(text, len, JSON_ALLOW_NUL, &error) : json_object();
     if (!input)
         return len > 0 ? say_not_json(tool, &error, wrong) : -PINFOLD_ENOMEM;
-    r = pf_schema_validate(tool->schema, input, &problems);
+    r = pf_schema_validate(tool->schema, input, pf_schema_names_all(tool->schema), &problems);
     if (r == 0)
         r = pf_buf_printf(wrong, "The input of %s is not valid. Nothing was run.\n%.*s", tool->name,
                           (int)problems.len, problems.data ? problems.data : "");

@@ -46,7 +46,7 @@ struct kind {
 static bool has_fips_name(const char *service, const char *region, const struct kind *kind)
 {
     return kind->fips && (kind->dual || strncmp(region, "us-gov-", 7) != 0 ||
-                          strcmp(service, "bedrock_agentcore") == 0);
+                          strncmp(service, "bedrock_", 8) == 0);
 }
 
 static int append_own(const char *service, const char *host, const char *region,
@@ -54,6 +54,10 @@ static int append_own(const char *service, const char *host, const char *region,
 {
     const struct partition *partition = partition_of(region);
 
+    /* S3's hosts for dual stack are older than the scheme of the others. */
+    if (strcmp(service, "s3") == 0)
+        return pf_buf_printf(ret, "https://%s%s%s.%s.%s", host, kind->fips ? "-fips" : "",
+                             kind->dual ? ".dualstack" : "", region, partition->suffix);
     return pf_buf_printf(ret, "https://%s%s.%s.%s", host,
                          has_fips_name(service, region, kind) ? "-fips" : "", region,
                          kind->dual ? partition->dual_suffix : partition->suffix);

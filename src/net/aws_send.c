@@ -14,7 +14,13 @@
 void pf_aws_reply_done(struct pf_aws_reply *reply)
 {
     pf_aws_wipe(&reply->body);
+    pf_buf_done(&reply->headers);
     reply->status = 0;
+}
+
+const char *pf_aws_reply_header(const struct pf_aws_reply *reply, const char *name)
+{
+    return pf_http_header(&(struct pf_http_response){ .headers = reply->headers }, name);
 }
 
 /* The body of a success goes to a buffer that never grows, and so leaves no copies. */
@@ -34,6 +40,7 @@ static int64_t earlier(int64_t a, int64_t b)
 static int send_once(const struct pf_aws_ask *ask, const struct pf_aws_call *call,
                      struct pf_aws_reply *reply, struct pinfold_error *err)
 {
+    size_t max = call->reply_max ? call->reply_max : PF_AWS_REPLY_MAX;
     const struct pf_http_request request = {
         .method = call->method,
         .url = call->url,
@@ -45,7 +52,7 @@ static int send_once(const struct pf_aws_ask *ask, const struct pf_aws_call *cal
         .bypass_proxy = call->near,
         .connect_ns = earlier(call->timeout_ns, 10 * PF_NS_PER_SEC),
         .deadline = earlier(ask->deadline, pf_clock_deadline(2 * call->timeout_ns)),
-        .response_max = PF_AWS_REPLY_MAX,
+        .response_max = max,
         .on_body = take_body,
         .on_body_ctx = reply,
     };
@@ -53,8 +60,8 @@ static int send_once(const struct pf_aws_ask *ask, const struct pf_aws_call *cal
     int r;
 
     pf_aws_reply_done(reply);
-    reply->body.limit = PF_AWS_REPLY_MAX;
-    if (pf_buf_reserve(&reply->body, PF_AWS_REPLY_MAX) < 0)
+    reply->body.limit = max;
+    if (!call->reply_max && pf_buf_reserve(&reply->body, max) < 0)
         return pf_fail_nomem(err);
     r = pf_http_perform(ask->http, &request, &response, ask->cancel, err);
     if (r < 0)
@@ -64,6 +71,8 @@ static int send_once(const struct pf_aws_ask *ask, const struct pf_aws_call *cal
         r = response.body.len > PF_AWS_REPLY_MAX
                     ? 0
                     : pf_buf_append(&reply->body, response.body.data, response.body.len);
+    reply->headers = response.headers;
+    response.headers = (struct pf_buf)PF_BUF_INIT(0);
     pf_http_response_done(&response);
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
@@ -77,7 +86,7 @@ static int pause_for(const struct pf_aws_ask *ask, int64_t ns, struct pinfold_er
         if (pf_cancel_check(ask->cancel, err) < 0)
             return -PINFOLD_ECANCELLED;
         if (pf_clock_now() >= ask->deadline)
-            return pf_fail(err, PINFOLD_ETIMEOUT, "wait to ask for AWS credentials again");
+            return pf_fail(err, PINFOLD_ETIMEOUT, "wait to ask again");
         poll(&fd, 1, pf_clock_poll_ms(earlier(until, ask->deadline)));
     }
     return 0;

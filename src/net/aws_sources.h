@@ -146,11 +146,15 @@ struct pf_aws_call {
     int64_t pause_ns;   /* between two; 0: a random part of a time that doubles */
     bool once;          /* not again when it may have arrived */
     bool near;          /* a service of this machine: no proxy is asked */
+    size_t reply_max;   /* for replies without secrets; 0: PF_AWS_REPLY_MAX */
 };
 struct pf_aws_reply {
     int status;
     struct pf_buf body;
+    struct pf_buf headers; /* as of struct pf_http_response */
 };
+/* The last header of that name (in lower case), or NULL. */
+const char *pf_aws_reply_header(const struct pf_aws_reply *reply, const char *name);
 
 /* Send; any status is success once the attempts for 429 and 5xx are used up. Returns 0 or a
  * negative code; -PINFOLD_ETIMEOUT is the ask's own deadline, what else went wrong on the way is

@@ -165,7 +165,8 @@ static int canonical(const struct pf_sigv4_request *request, const struct pf_hea
     int r = pf_buf_printf(to, "%s\n", request->method);
 
     if (r == 0)
-        r = add_path(to, request->path);
+        r = request->plain_path ? pf_buf_append_text(to, request->path)
+                                : add_path(to, request->path);
     if (r == 0)
         r = pf_buf_append(to, "\n", 1);
     if (r == 0)

@@ -4,6 +4,7 @@
 #define PF_NET_SIGV4_H
 
 #include <pinfold/error.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -23,7 +24,8 @@ struct pf_aws_keys {
 
 struct pf_sigv4_request {
     const char *method;
-    const char *path;  /* as it is sent: encoded once, begins with '/' */
+    const char *path; /* as it is sent: encoded once, begins with '/' */
+    bool plain_path; /* S3's way: it is signed as it is, neither encoded once more nor simplified */
     const char *query; /* as it is sent, without '?', encoded by pf_uri_encode(); NULL: none */
     /* All that are to be signed, in any order and case, none twice; host and x-amz-date are among
      * them. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/uri.h"
 
-#include <stdbool.h>
+#include <arpa/inet.h>
 #include <string.h>
+#include <strings.h>
 
 static bool is_unreserved(unsigned char c)
 {
@@ -25,4 +26,19 @@ int pf_uri_encode(struct pf_buf *to, const char *text, size_t len, const char *k
             r = pf_buf_append(to, encoded, sizeof(encoded));
     }
     return r;
+}
+
+bool pf_host_is_near(const char *host, size_t len)
+{
+    char text[64];
+    struct in_addr v4;
+
+    if (len >= sizeof(text))
+        return false;
+    memcpy(text, host, len);
+    text[len] = '\0';
+    if (strcasecmp(text, "localhost") == 0 || strcmp(text, "[::1]") == 0 ||
+        strcmp(text, "::1") == 0)
+        return true;
+    return inet_pton(AF_INET, text, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
 }

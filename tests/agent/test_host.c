@@ -351,7 +351,7 @@ static void files_are_read_in_every_mode(void **state)
     has_text(ask_tool(agent, "file_read", in("{\"path\":\"%s\",\"mode\":\"find\"}")), path);
     has_text(ask_tool(agent, "file_read", in("{\"path\":\"%s/none\",\"mode\":\"view\"}")),
              "!OSError: open");
-    has_text(ask_tool(agent, "file_read", in("{\"path\":\"%s/a\",\"mode\":\"diff\"}")),
+    has_text(ask_tool(agent, "file_read", in("{\"path\":\"%s/a\",\"mode\":\"eat\"}")),
              "- mode: expected one of");
 }
 

@@ -1,45 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "agent/schema.h"
-
-static json_t *parse(const char *text)
-{
-    json_error_t wrong;
-    json_t *json = json_loads(text, JSON_DECODE_ANY, &wrong);
-
-    if (!json)
-        fail_msg("%s: %s", text, wrong.text);
-    return json;
-}
-
-/* What the schema says of a value: "" when it is valid. */
-static const char *check(const char *schema_text, const char *value_text)
-{
-    static char text[4096];
-    struct pf_buf wrong = PF_BUF_INIT(sizeof(text) - 1);
-    json_t *schema = parse(schema_text), *value = parse(value_text);
-    struct pinfold_error err = PINFOLD_ERROR_INIT;
-    int r;
-
-    assert_int_equal(pf_schema_check(schema, &err), 0);
-    r = pf_schema_validate(schema, value, &wrong);
-    assert_int_equal(r, wrong.len == 0);
-    memcpy(text, wrong.data ? wrong.data : "", wrong.len);
-    text[wrong.len] = '\0';
-    pf_buf_done(&wrong);
-    json_decref(schema);
-    json_decref(value);
-    return text;
-}
-
-#define ONE(rest) "{\"type\":\"object\",\"properties\":{\"a\":{" rest "}}}"
+#include "schemas.h"
 
 static void a_missing_parameter_is_named(void **state)
 {
@@ -182,6 +142,21 @@ static void problems_end_after_a_few(void **state)
     assert_int_equal(lines, 6);
 }
 
+static void texts_are_held_to_patterns_and_formats(void **state)
+{
+    (void)state;
+    assert_string_equal(check(ONE("\"pattern\":\"^[a-z]+$\""), "{\"a\":\"abc\"}"), "");
+    assert_string_equal(check(ONE("\"pattern\":\"^[a-z]+$\""), "{\"a\":\"abc\\n\"}"),
+                        "- a: must match the pattern ^[a-z]+$, got the string \"abc\n\"\n");
+    assert_string_equal(check(ONE("\"pattern\":\"b\""), "{\"a\":\"abc\"}"), "");
+    assert_string_equal(check(ONE("\"pattern\":\"^.$\""), "{\"a\":\"\\u20ac\"}"), "");
+    assert_string_equal(check(ONE("\"pattern\":\"^b\""), "{\"a\":7}"), "");
+    assert_string_equal(check(ONE("\"format\":\"date\""), "{\"a\":\"2024-02-29\"}"), "");
+    assert_string_equal(check(ONE("\"format\":\"date\""), "{\"a\":\"2026-02-29\"}"),
+                        "- a: must have the format date, got the string \"2026-02-29\"\n");
+    assert_string_equal(check(ONE("\"format\":\"of-my-own\""), "{\"a\":\"x\"}"), "");
+}
+
 static void a_schema_that_is_none_is_refused(void **state)
 {
     static const char *const bad[] = {
@@ -200,6 +175,20 @@ static void a_schema_that_is_none_is_refused(void **state)
         ONE("\"$ref\":\"#/$defs/none\""),
         ONE("\"$ref\":\"http://example.com\""),
         ONE("\"$ref\":7"),
+        ONE("\"pattern\":7"),
+        ONE("\"pattern\":\"(\""),
+        ONE("\"pattern\":\"\\\\C\""),
+        ONE("\"patternProperties\":{\"[\":{}}"),
+        ONE("\"multipleOf\":0"),
+        ONE("\"minItems\":-1"),
+        ONE("\"uniqueItems\":1"),
+        ONE("\"not\":1"),
+        ONE("\"dependencies\":{\"a\":1}"),
+        /* Behind a reference, where nothing else leads. */
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/x\"}},\"$defs\":{\"x\":{"
+        "\"$ref\":7}}}",
+        "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/odd\"}},\"odd\":{\"anyOf\":[{"
+        "\"type\":[7]}]}}",
     };
     struct pinfold_error err = PINFOLD_ERROR_INIT;
 
@@ -208,7 +197,7 @@ static void a_schema_that_is_none_is_refused(void **state)
         json_t *schema = parse(bad[i]);
 
         err.msg[0] = '\0';
-        if (pf_schema_check(schema, &err) != -PINFOLD_EVALUE)
+        if (pf_schema_check_input(schema, &err) != -PINFOLD_EVALUE)
             fail_msg("accepted: %s", bad[i]);
         assert_ptr_equal(strstr(err.msg, "input schema: "), err.msg);
         json_decref(schema);
@@ -226,6 +215,7 @@ int main(void)
         cmocka_unit_test(forms_can_be_combined),
         cmocka_unit_test(references_lead_into_the_schema),
         cmocka_unit_test(problems_end_after_a_few),
+        cmocka_unit_test(texts_are_held_to_patterns_and_formats),
         cmocka_unit_test(a_schema_that_is_none_is_refused),
     };
 

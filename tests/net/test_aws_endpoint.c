@@ -88,6 +88,14 @@ static void hosts_are_those_of_the_region_and_of_the_kind_that_is_wanted(void **
         ROW("sts", "sts", "sts-fips", "sts", "us-gov-west-1", "amazonaws.com", "api.aws"),
         ROW("sso", "portal.sso", "portal.sso-fips", "portal.sso-fips", "us-east-1", "amazonaws.com",
             "api.aws"),
+        ROW("bedrock_runtime", "bedrock-runtime", "bedrock-runtime-fips", "bedrock-runtime-fips",
+            "us-gov-west-1", "amazonaws.com", "api.aws"),
+        { "s3",
+          "s3",
+          "us-gov-west-1",
+          { "https://s3.us-gov-west-1.amazonaws.com", "https://s3-fips.us-gov-west-1.amazonaws.com",
+            "https://s3.dualstack.us-gov-west-1.amazonaws.com",
+            "https://s3-fips.dualstack.us-gov-west-1.amazonaws.com" } },
         ROW("sso_oidc", "oidc", "oidc-fips", "oidc", "us-gov-east-1", "amazonaws.com", "api.aws"),
 #undef AGENTCORE
 #undef ROW

@@ -134,6 +134,54 @@ static void paths_queries_and_values_are_brought_into_one_form(void **state)
     assert_string_equal(text.data, "GET\n/\n\n\n\nHASH");
 }
 
+/* The examples of AWS's documentation of S3, which signs paths its own way. */
+static void s3_signs_a_path_as_it_is(void **state)
+{
+    static const struct pf_header get[] = {
+        { "Host", "examplebucket.s3.amazonaws.com" },
+        { "Range", "bytes=0-9" },
+        { "x-amz-content-sha256",
+          "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+        { "x-amz-date", "20130524T000000Z" },
+    };
+    static const struct pf_header put[] = {
+        { "Host", "examplebucket.s3.amazonaws.com" },
+        { "Date", "Fri, 24 May 2013 00:00:00 GMT" },
+        { "x-amz-content-sha256",
+          "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072" },
+        { "x-amz-date", "20130524T000000Z" },
+        { "x-amz-storage-class", "REDUCED_REDUNDANCY" },
+    };
+    const struct pf_aws_keys keys = { .access_key = "AKIAIOSFODNN7EXAMPLE",
+                                      .secret_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" };
+    struct pf_sigv4_request request = {
+        .method = "GET",
+        .path = "/test.txt",
+        .plain_path = true,
+        .headers = get,
+        .header_count = PF_COUNT(get),
+        .date = "20130524T000000Z",
+        .region = "us-east-1",
+        .service = "s3",
+    };
+    PF_CLEANUP(pf_buf_done) struct pf_buf text = PF_BUF_INIT(1000);
+
+    (void)state;
+    pf_sha256_hex("", 0, request.payload_hash);
+    assert_int_equal(pf_sigv4_sign(&request, &keys, &text, NULL), 0);
+    assert_non_null(strstr(text.data, "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd9"
+                                      "1039c6036bdb41"));
+    text.len = 0;
+    request.method = "PUT";
+    request.path = "/test%24file.text";
+    request.headers = put;
+    request.header_count = PF_COUNT(put);
+    pf_sha256_hex("Welcome to Amazon S3.", 21, request.payload_hash);
+    assert_int_equal(pf_sigv4_sign(&request, &keys, &text, NULL), 0);
+    assert_non_null(strstr(text.data, "Signature=98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5"
+                                      "971af0ece108bd"));
+}
+
 static void dates_are_in_utc(void **state)
 {
     char date[PF_SIGV4_DATE_MAX];
@@ -186,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_requests_get_the_same_signatures),
         cmocka_unit_test(paths_queries_and_values_are_brought_into_one_form),
+        cmocka_unit_test(s3_signs_a_path_as_it_is),
         cmocka_unit_test(dates_are_in_utc),
         cmocka_unit_test(everything_but_the_unreserved_is_encoded),
         cmocka_unit_test(what_does_not_fit_is_an_error),
