@@ -23,7 +23,8 @@ from ._loop import audit_logger as _audit_logger
 from ._manager import SandboxManager
 from ._models import (AnthropicModel, BedrockModel, Model, ModelReply, ModelRequest, ModelUsage,
                       OpenAIModel, ScriptedModel)
-from ._offload import FileStorage, InMemoryStorage, SandboxOutputOffloadPolicy, Storage
+from ._offload import (FileStorage, InMemoryStorage, S3Storage, SandboxOutputOffloadPolicy,
+                       Storage)
 from ._plugins import ContextOffloader, Plugin, SandboxPlugin
 from ._policy import (DEFAULT_SANDBOX_SEED_EXCLUDES, DEFAULT_SANDBOX_SYNC_INCLUDE,
                       HOST_EXECUTION_TOOL_NAMES, SANDBOX_OFFLOAD_TOOL_NAMES, SandboxAttachMode,
@@ -54,7 +55,7 @@ __all__ = [
     "FileInfo", "FileStorage", "FileTransferResult", "HOST_EXECUTION_TOOL_NAMES", "HookEvent",
     "HookProvider", "HookRegistry", "InMemoryStorage", "IsolatedSandboxBackend", "Limits",
     "LocalSandboxBackend", "ManagedSandboxSession", "MessageAddedEvent", "Model", "ModelReply",
-    "ModelRequest", "ModelUsage", "OpenAIModel", "PlanEntry", "Plugin",
+    "ModelRequest", "ModelUsage", "OpenAIModel", "PlanEntry", "Plugin", "S3Storage",
     "SANDBOX_OFFLOAD_TOOL_NAMES", "Sandbox", "SandboxAttachError", "SandboxAttachMode",
     "SandboxBackend", "SandboxBackendError", "SandboxCancelledError", "SandboxDecodeError",
     "SandboxError", "SandboxManager", "SandboxMode", "SandboxMutationDeniedError",

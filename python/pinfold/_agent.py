@@ -327,8 +327,8 @@ class Agent:
         described = getattr(plugin, "_describe", None)
         if described is not None:
             if plugin.tools:
-                raise ValueError(f"plugin {plugin.name}: a kind of {type(plugin).__mro__[1].__name__}"
-                                 f" cannot bring tools; use a Plugin beside it")
+                raise ValueError(f"plugin {plugin.name} has its own tools, and {plugin!r} cannot "
+                                 "bring more: use a Plugin beside it")
             return described()
 
         def init() -> None:

@@ -50,9 +50,13 @@ class BeforeInvocationEvent(HookEvent):
 class AfterInvocationEvent(HookEvent):
     """An invocation has ended."""
 
+    _writable = frozenset({"resume"})
+
     def __init__(self, agent: Agent, success: bool):
         super().__init__(agent)
         self.success = success
+        #: Set to another prompt to have it go on; not when it has failed.
+        self.resume: str | None = None
 
 
 class MessageAddedEvent(HookEvent):
@@ -162,7 +166,7 @@ class HookRegistry:
         if kind is AfterModelCallEvent:
             return lambda *raw: _after_model(agent, lambda event: call(callback, event), *raw)
         if kind is AfterInvocationEvent:
-            return lambda code: call(callback, AfterInvocationEvent(agent, code >= 0))
+            return lambda code: _after_invocation(agent, lambda event: call(callback, event), code)
         if kind is MessageAddedEvent:
             return lambda raw: call(callback, MessageAddedEvent(agent, message(raw)))
         return lambda: call(callback, kind(agent))
@@ -217,6 +221,12 @@ def _after_tool(agent: Agent, call: Callable[[HookEvent], Any], own_id: str, nam
     changed = raw_result(event.result)
     return (None if changed == raw or changed == raw_result(result(raw, own_id)) else changed,
             bool(event.retry))
+
+
+def _after_invocation(agent: Agent, call: Callable[[HookEvent], Any], code: int) -> str | None:
+    event = AfterInvocationEvent(agent, code >= 0)
+    call(event)
+    return event.resume
 
 
 def _after_model(agent: Agent, call: Callable[[HookEvent], Any], reply: Any,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Union, runtime_checkable
 
 from . import _pinfold
-from ._backends import StrPath
+from ._backends import StrPath, positive
 from ._bridge import finish
 from ._policy import SANDBOX_OFFLOAD_TOOL_NAMES
 
@@ -65,7 +65,28 @@ class FileStorage(_LibraryStorage):
         return f"FileStorage({self._directory!r})"
 
 
-OffloadStorage = Union[InMemoryStorage, FileStorage, Storage]
+class S3Storage(_LibraryStorage):
+    """An object of each result in a bucket of Amazon S3, or of another service that speaks its
+    language. Keys come from where AWS's own tools look for them, unless they or a profile are
+    given. What is stored is never deleted: the bucket should have a rule for that."""
+
+    def __init__(self, bucket: str, prefix: str = "", *, region: str | None = None,
+                 endpoint: str | None = None, profile: str | None = None,
+                 access_key: str | None = None, secret_key: str | None = None,
+                 session_token: str | None = None, allow_plain_http: bool = False,
+                 attempts: int | None = None, timeout: float | None = None):
+        self._place = f"s3://{bucket}/{prefix}"
+        self._core = _pinfold.s3_storage(
+            bucket, prefix or None, region, endpoint, profile, access_key, secret_key,
+            session_token, allow_plain_http,
+            0 if attempts is None else int(positive("attempts", attempts)),
+            0.0 if timeout is None else positive("timeout", timeout))
+
+    def __repr__(self) -> str:
+        return f"S3Storage({self._place!r})"
+
+
+OffloadStorage = Union[InMemoryStorage, FileStorage, S3Storage, Storage]
 RawPolicy = tuple[Any, int, int, bool, Union[list[str], None]]
 
 

@@ -43,6 +43,7 @@ PyObject *pf_model_open(PyObject *module, PyObject *args);
 PyObject *pf_model_script(PyObject *module, PyObject *json);
 PyObject *pf_memory_storage(PyObject *module, PyObject *unused);
 PyObject *pf_file_storage(PyObject *module, PyObject *directory);
+PyObject *pf_s3_storage(PyObject *module, PyObject *args);
 PyObject *pf_format_result(PyObject *module, PyObject *args);
 
 #endif

@@ -5,7 +5,7 @@
  * callables get, and what they return:
  *   0  agent_initialized   ()
  *   1  before_invocation   ()
- *   2  after_invocation    (code)
+ *   2  after_invocation    (code) -> prompt to go on with, or None
  *   3  before_model_call   ()
  *   4  after_model_call    (reply or None, exception or None) -> whether to ask again
  *   5  message_added       (message)
@@ -56,16 +56,35 @@ static int before_invocation(void *link, struct pinfold_agent *agent, struct pin
     return tell(link, cancel, NULL, NULL, err);
 }
 
-static PyObject *code_arguments(const void *code)
+/* 0, or -1 with an exception. */
+static int resume(struct pinfold_agent *agent, PyObject *prompt)
 {
-    return Py_BuildValue("(i)", *(const int *)code);
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    const char *text = PyUnicode_AsUTF8AndSize(prompt, NULL);
+
+    if (!text)
+        return -1;
+    if (pinfold_after_invocation_resume(agent, text, &err) < 0) {
+        pf_raise(&err, NULL);
+        return -1;
+    }
+    return 0;
 }
 
 static int after_invocation(void *link, struct pinfold_agent *agent, int result,
                             struct pinfold_error *err)
 {
-    (void)agent;
-    return tell(link, NULL, code_arguments, &result, err);
+    struct pf_guard guard;
+    PyObject *answer;
+    int r = pf_enter(&guard, NULL, err);
+
+    if (r < 0)
+        return r;
+    answer = pf_link_call(link, Py_BuildValue("(i)", result));
+    if (!answer || (answer != Py_None && resume(agent, answer) < 0))
+        r = pf_take_exception(err, "hook");
+    Py_XDECREF(answer);
+    return pf_leave(&guard, r);
 }
 
 static int before_model_call(void *link, struct pinfold_agent *agent, struct pinfold_error *err)

@@ -260,6 +260,7 @@ static PyMethodDef functions[] = {
     { "model_script", pf_model_script, METH_O, NULL },
     { "memory_storage", pf_memory_storage, METH_NOARGS, NULL },
     { "file_storage", pf_file_storage, METH_O, NULL },
+    { "s3_storage", pf_s3_storage, METH_VARARGS, NULL },
     { "format_result", pf_format_result, METH_VARARGS, NULL },
     { 0 },
 };

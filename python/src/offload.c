@@ -144,6 +144,26 @@ PyObject *pf_file_storage(PyObject *module, PyObject *directory)
     return object;
 }
 
+/* (bucket, prefix, region, endpoint, profile, access_key, secret_key, session_token,
+ * allow_plain_http, attempts, timeout); 0 or None: the default. */
+PyObject *pf_s3_storage(PyObject *module, PyObject *args)
+{
+    struct pinfold_s3_options options = PINFOLD_S3_OPTIONS_INIT;
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    struct pinfold_storage *storage = NULL;
+    int allow_plain_http, r;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "szzzzzzzpId", &options.bucket, &options.prefix, &options.region,
+                          &options.endpoint, &options.profile, &options.access_key,
+                          &options.secret_key, &options.session_token, &allow_plain_http,
+                          &options.attempts, &options.timeout_seconds))
+        return NULL;
+    options.allow_plain_http = allow_plain_http;
+    r = pinfold_storage_s3_new(&options, &storage, &err);
+    return made(r, storage, &err);
+}
+
 /* ---- written in Python ---- */
 
 static int store(void *link, const char *key, const void *data, size_t len,

@@ -140,6 +140,17 @@ def test_calls_and_answers_are_tried_again() -> None:
     assert tries == ["model", "tool", "tool", "model", "model"]
 
 
+def test_an_invocation_is_resumed() -> None:
+    def once_more(event: AfterInvocationEvent) -> None:
+        if len(event.agent.messages) == 4:
+            event.resume = "and again"
+
+    agent = with_hook(once_more, AfterInvocationEvent, turns=[
+        {"reply": [call("double", x=1)]}, {"reply": "one"},
+        {"expect": {"last": "and again"}, "reply": "two"}])
+    assert str(agent("go")) == "two" and len(agent.messages) == 6
+
+
 @pytest.mark.parametrize("event", ALL[1:])
 @pytest.mark.parametrize("waits", [False, True])
 def test_what_hooks_raise_ends_the_invocation(event: Any, waits: bool) -> None:

@@ -11,6 +11,7 @@ import typing
 from pathlib import Path
 from typing import Any
 
+import pinfold
 import pytest
 from elsai import agent, execution
 from elsai.plugins import sandbox as helpers
@@ -259,6 +260,8 @@ def test_offload_policy_is_as_documented() -> None:
     rows = table("SandboxOutputOffloadPolicy", "Field")
     fields = dataclasses.fields(agent.SandboxOutputOffloadPolicy)
     assert [field.name for field in fields] == [row["Field"] for row in rows]
+    for name in re.findall(r"\w+Storage", rows[0]["Description"]):
+        assert isinstance(getattr(pinfold, name), type)
     for field, row in zip(fields, rows):
         if row["Required"] == "Yes":
             assert field.default is dataclasses.MISSING

@@ -3,6 +3,7 @@
 
 import asyncio
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from elsai.execution import (AgentSandboxDetachedError, LocalSandboxBackend, San
                              prepare_workspace, sandbox_is_active, sync_workspace_artifacts,
                              workspace_is_prepared)
 from pinfold import (Agent, ContextOffloader, ExecuteResult, FileInfo, FileStorage,
-                     InMemoryStorage, SandboxCancelledError, SandboxPlugin, host_tools,
+                     InMemoryStorage, S3Storage, SandboxCancelledError, SandboxPlugin, host_tools,
                      run_command, tool)
 
 from support import call, local, results, run, scripted, until
@@ -251,6 +252,52 @@ class Shelf:
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
         await asyncio.sleep(0)
         return self.kept[reference]
+
+
+class Bucket(BaseHTTPRequestHandler):
+    """As much of S3 as keeps objects; tests/s3 has a real one."""
+
+    kept: dict[str, tuple[bytes, str]] = {}
+
+    def do_PUT(self) -> None:  # pylint: disable=invalid-name
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        assert "Signature=" in self.headers["Authorization"]
+        self.kept[self.path] = data, self.headers["Content-Type"]
+        self.answer(200, b"")
+
+    def do_GET(self) -> None:  # pylint: disable=invalid-name
+        data, kind = self.kept.get(self.path, (b"<Error><Code>NoSuchKey</Code></Error>", ""))
+        self.answer(200 if kind else 404, data, kind)
+
+    def answer(self, status: int, data: bytes, kind: str = "application/xml") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:  # pylint: disable=redefined-builtin
+        pass
+
+
+def test_results_go_to_s3() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        storage = S3Storage("bucket", "agents/1", region="eu-central-1", access_key="AKIDEXAMPLE",
+                            secret_key="secret", attempts=1,
+                            endpoint=f"http://127.0.0.1:{server.server_port}")
+        agent = Agent(AgentConfig(tools=[long], plugins=[ContextOffloader(storage, 100, 0)]))
+        text = agent.tool.long()["content"][0]["text"]
+        reference = text[text.index("s3://bucket/agents/1/"):].split()[0]
+        assert storage.retrieve(reference) == (b"word " * 1000, "text/plain")
+        with pytest.raises(KeyError):
+            storage.retrieve(reference + "x")
+        server.shutdown()
+        thread.join()
+    assert repr(storage) == "S3Storage('s3://bucket/agents/1')"
+    with pytest.raises(ValueError, match="bucket"):
+        S3Storage("No Bucket!", region="us-east-1")
 
 
 @pytest.mark.parametrize("kind", ["memory", "file", "python"])
