@@ -151,11 +151,18 @@ def schema_for(function: Callable[..., Any], left_out: set[str],
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The type hints of a function, as far as they can be found out."""
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except Exception:  # pylint: disable=broad-except
-        return dict(getattr(function, "__annotations__", {}))
+    """The type hints of a function. One that names what is not there, because it is imported for
+    type checkers alone say, stays a text, and does not spoil the others."""
+    found: dict[str, Any] = {}
+    for name, hint in getattr(function, "__annotations__", {}).items():
+        def one() -> None: ...
+        one.__annotations__ = {name: hint}
+        try:
+            names = getattr(inspect.unwrap(function), "__globals__", {})
+            found.update(typing.get_type_hints(one, names, include_extras=True))
+        except Exception:  # pylint: disable=broad-except
+            found[name] = hint
+    return found
 
 
 def convert(value: Any, hint: Any) -> Any:

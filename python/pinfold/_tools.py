@@ -89,7 +89,7 @@ class FunctionTool(AgentTool, Generic[P, R]):
                 found[name] = "self"
             elif name == "agent":
                 found[name] = "agent"
-            elif self._hints.get(name) is ToolContext or name == context \
+            elif self._hints.get(name) in (ToolContext, "ToolContext") or name == context \
                     or (context is True and name == "tool_context"):
                 found[name] = "context"
         return found

@@ -107,6 +107,15 @@ def test_docstrings_describe() -> None:
     assert agent.tool.google(path="p", extra=1)["content"][0]["text"] == "p 10 () {'extra': 1}"
 
 
+def test_hints_that_name_nothing_do_not_spoil_the_others() -> None:
+    def some(agent: "NotImported", count: "int", context: "ToolContext",  # type: ignore # noqa
+             other: "Unknown" = 0) -> "NotImported":  # type: ignore # noqa
+        return count
+
+    assert tool(some).input_schema == {"type": "object", "required": ["count"], "properties": {
+        "count": {"type": "integer"}, "other": {"default": 0}}}
+
+
 def test_functions_without_anything_are_tools() -> None:
     def plain(word):  # type: ignore[no-untyped-def]
         return {"word": word}
