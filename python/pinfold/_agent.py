@@ -119,7 +119,7 @@ class Agent:
         hooks, self._early = self._early, None
         self._core.open(
             agent_id=config.agent_id, name=config.name,
-            session_id=getattr(config.session_manager, "session_id", None), workspace_id=None,
+            session_id=getattr(config.session_manager, "session_id", None), workspace_id=config.workspace_id,
             system_prompt=config.system_prompt, model=self._describe_model(),
             max_tokens=config.max_tokens or 0, max_turns=config.max_turns,
             max_parallel_tools=config.max_parallel_tools, on_event=self._on_event, tools=tools,
@@ -161,6 +161,11 @@ class Agent:
     def sandbox(self) -> Sandbox | None:
         """The shared workspace that it is attached to."""
         return self._sandbox if self._core.is_attached else None
+
+    @property
+    def _sandbox_workspace_id(self) -> str | None:
+        """What SandboxManager.resolve_workspace_id() looks at first."""
+        return self.config.workspace_id if self.sandbox is None else self.sandbox.workspace_id
 
     @property
     def workspace_root(self) -> Any:

@@ -72,6 +72,8 @@ class AgentConfig:
     workspace_sync_policy: WorkspaceSyncPolicy = field(default_factory=WorkspaceSyncPolicy)
     #: Likewise; None: one of its own.
     sandbox_manager: SandboxManager | None = None
+    #: Likewise: its key. None: the session manager's session_id, else agent_id.
+    workspace_id: str | None = None
 
     def __post_init__(self) -> None:
         self.sandbox_attach_mode = SandboxAttachMode(self.sandbox_attach_mode)

@@ -67,6 +67,11 @@ def test_manager_is_shared_and_knows_the_agent(root: Path, tmp_path: Path) -> No
                      workspace_root=tmp_path / "home",
                      workspace_sync_policy=WorkspaceSyncPolicy(sync_include_patterns=["*.c"]))
         assert manager.resolve_workspace_id(first) == "talk-1"
+        assert manager.resolve_workspace_id(own(root, workspace_id="w")) == "w"
+        async with local(tmp_path / "shared", "shared-1") as sandbox:
+            attached = Agent(AgentConfig(sandbox=sandbox, agent_id="attached"))
+            assert manager.resolve_workspace_id(attached) == "shared-1"
+        assert manager.resolve_workspace_id(attached) == "attached"
         await prepare_workspace(first)
         (root / "x.c").write_text("c")
         (root / "x.py").write_text("py")

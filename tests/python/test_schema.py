@@ -34,7 +34,7 @@ class Entry(TypedDict):
     size: Optional[int]
 
 
-@pytest.mark.parametrize("hint, schema", [
+HINTS: list[tuple[Any, dict[str, Any]]] = [
     (str, {"type": "string"}), (int, {"type": "integer"}), (float, {"type": "number"}),
     (bool, {"type": "boolean"}), (Any, {}), (Path, {"type": "string"}),
     (list[int], {"type": "array", "items": {"type": "integer"}}),
@@ -54,21 +54,27 @@ class Entry(TypedDict):
     (Entry, {"type": "object", "required": ["path", "size"],
              "properties": {"path": {"type": "string"},
                             "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}),
-])
-def test_hints_become_schemas(hint: Any, schema: dict[str, Any]) -> None:
-    assert schema_of(hint) == schema
+]
 
 
-@pytest.mark.parametrize("value, hint, made", [
+def test_hints_become_schemas() -> None:
+    for hint, schema in HINTS:
+        assert schema_of(hint) == schema, hint
+
+
+VALUES: list[tuple[Any, Any, Any]] = [
     ("red", Colour, Colour.RED), ("a/b", Path, Path("a/b")), (3.0, int, 3),
     ({"x": 1, "y": 2}, Point, Point(1, 2.0)), ([1, 2], tuple[int, int], (1, 2)),
     ([{"x": 1}], list[Point], [Point(1)]), (None, Optional[Colour], None),
     ("blue", Optional[Colour], Colour.BLUE), (["a", "a"], set[str], {"a"}),
     ({"k": "red"}, dict[str, Colour], {"k": Colour.RED}), (1, Union[int, str], 1),
     ({"path": "p", "size": 3}, Entry, {"path": "p", "size": 3}), (True, float, True),
-])
-def test_values_become_what_was_hinted(value: Any, hint: Any, made: Any) -> None:
-    assert convert(value, hint) == made and isinstance(convert(value, hint), type(made))
+]
+
+
+def test_values_become_what_was_hinted() -> None:
+    for value, hint, made in VALUES:
+        assert convert(value, hint) == made and isinstance(convert(value, hint), type(made)), hint
 
 
 def test_docstrings_describe() -> None:
