@@ -79,7 +79,7 @@ def test_wheel_uses_the_stable_interface_alone(installed: Path) -> None:
     # These stand behind macros of the limited API.
     assert set(private) <= {"_Py_Dealloc", "_PyObject_New", "_Py_NoneStruct", "_Py_TrueStruct",
                             "_Py_FalseStruct", "_PyArg_ParseTuple_SizeT", "_Py_BuildValue_SizeT",
-                            "_PyObject_CallFunction_SizeT"}
+                            "_PyArg_ParseTupleAndKeywords_SizeT", "_PyObject_CallFunction_SizeT"}
     assert "$ORIGIN]" in run("readelf", "-d", library)
 
 
