@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 import functools
 import logging
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -99,6 +100,7 @@ class Agent:
         self.tool = ToolCaller(self)
         self._core = _pinfold.Agent()
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._invocation: _Record | None = None
         self._records: dict[_pinfold.Call, _Record] = {}
         self._python_tools: dict[str, AgentTool] = {}
@@ -225,6 +227,8 @@ class Agent:
 
     async def _invoke(self, prompt: str | None,
                       listener: Callable[[StreamEvent], None] | None) -> AgentResult:
+        if prompt is not None and not isinstance(prompt, str):
+            raise TypeError(f"prompt: a str is required, not {type(prompt).__name__}")
         record = _Record(self._core.invoke(prompt), listener)
         with self._lock:
             if self._invocation is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
+import os
 import weakref
 from typing import Any
 
@@ -139,7 +140,7 @@ def _exit() -> None:
         call.cancel()
     ends: list[tuple[Any, Any, Any]] = []
     ends += [(one._core, lambda core: core.is_prepared, lambda core: core.close(False))
-             for one in list(live_agents)]
+             for one in list(live_agents) if one._process == os.getpid()]
     ends += [(one._core, lambda core: core.is_started, lambda core: core.stop(False))
              for one in list(live_sandboxes)]
     for core, is_live, end in ends:

@@ -482,6 +482,8 @@ def test_without_a_model_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
     async def main() -> None:
         with pytest.raises(TypeError, match="no model"):
             await Agent().invoke_async("go")
+        with pytest.raises(TypeError, match="a str is required"):
+            await Agent().invoke_async(["go"])  # type: ignore[arg-type]
     run(main())
 
 
@@ -576,6 +578,26 @@ def test_one_agent_serves_several_loops() -> None:
     for thread in threads:
         thread.join()
     assert sorted(said) == sorted(f"t{i} t{i}" for i in range(4) for _ in range(60))
+
+
+def test_a_fork_leaves_the_agents_of_its_parent_alone() -> None:
+    program = textwrap.dedent("""
+        import asyncio, os, sys
+        from pinfold import *
+        agent = Agent(AgentConfig(execution_backend=IsolatedSandboxBackend(), agent_id="parent",
+                                  sandbox_mode=SandboxMode.SANDBOX, plugins=[SandboxPlugin()]))
+        asyncio.run(prepare_workspace(agent))
+        agent.tool.write_file(path="a", content="text")
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        print(agent.tool.read_file(path="a")["content"][0]["text"])
+        """)
+    done = subprocess.run([sys.executable, "-c", program], stdin=subprocess.DEVNULL,
+                          env={**os.environ, "PYTHONPATH": str(BUILD / "python")}, text=True,
+                          capture_output=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout) == (0, "text\n"), done.stderr
 
 
 def test_exit_with_live_agents_is_clean(tmp_path: Path) -> None:
