@@ -21,10 +21,10 @@ from ._agent_config import AgentConfig, SandboxMode
 from ._backends import adopt
 from ._bridge import a_loop_runs, finish, in_thread
 from ._errors import ConcurrencyException, is_made_of
-from ._hooks import BeforeInvocationEvent, HookRegistry
+from ._hooks import BeforeInvocationEvent, HookRegistry, MessageAddedEvent
 from ._loop import live_agents, run, run_here
-from ._messages import (STOP_REASONS, Message, RawMessage, RawResult, ToolResult, dump, message,
-                        parse_input, raw_failure, raw_messages, raw_value, result)
+from ._messages import (STOP_REASONS, Message, RawResult, ToolResult, dump, message, parse_input,
+                        raw_failure, raw_messages, raw_value, result)
 from ._models import ModelUsage, RawReply, choose_model, raw_reply, request_of
 from ._plugins import Plugin
 from ._policy import WorkspaceSyncPolicy
@@ -105,7 +105,8 @@ class Agent:
         self._records: dict[_pinfold.Call, _Record] = {}
         self._python_tools: dict[str, AgentTool] = {}
         self._sandbox: Sandbox | None = config.sandbox
-        self._early: list[Any] | None = [(5, self._on_message)]
+        self._early: list[Any] | None = []
+        self._tells_messages = False
         self.hooks = HookRegistry(self._add_hook, self._call_back, self)
         for provider in config.hooks:
             self.hooks.add_hook(provider)
@@ -212,6 +213,9 @@ class Agent:
         def listen(event: StreamEvent) -> None:
             loop.call_soon_threadsafe(queue.put_nowait, event)
 
+        if not self._tells_messages:  # nobody pays for it who does not stream
+            self._tells_messages = True
+            self.hooks.add_callback(MessageAddedEvent, self._on_message)
         task = asyncio.ensure_future(self._invoke(prompt, listen))
         task.add_done_callback(lambda _: queue.put_nowait(None))
         try:
@@ -398,10 +402,8 @@ class Agent:
         if record is not None and record.listener is not None:
             record.listener(event)
 
-    def _on_message(self, raw: RawMessage) -> None:
-        record = self._invocation
-        if record is not None and record.listener is not None:
-            record.listener({"message": message(raw)})
+    def _on_message(self, event: MessageAddedEvent) -> None:
+        self._tell({"message": event.message})
 
     def _on_event(self, kind: int, text: str, own_id: str | None, name: str | None,
                   error: Exception | None, attempt: int, delay: float) -> None:
