@@ -222,51 +222,33 @@ static int after_tool_call(void *link, struct pinfold_after_tool_call *event,
     return pf_leave(&guard, r);
 }
 
-/* One function of a table, by its kind. */
-static bool set_function(struct pinfold_hooks *hooks, int kind)
-{
-    switch (kind) {
-    case 0:
-        hooks->agent_initialized = agent_initialized;
-        return true;
-    case 1:
-        hooks->before_invocation = before_invocation;
-        return true;
-    case 2:
-        hooks->after_invocation = after_invocation;
-        return true;
-    case 3:
-        hooks->before_model_call = before_model_call;
-        return true;
-    case 4:
-        hooks->after_model_call = after_model_call;
-        return true;
-    case 5:
-        hooks->message_added = message_added;
-        return true;
-    case 6:
-        hooks->before_tool_call = before_tool_call;
-        return true;
-    case 7:
-        hooks->after_tool_call = after_tool_call;
-        return true;
-    default:
-        PyErr_Format(PyExc_ValueError, "there is no kind %d of hook", kind);
-        return false;
-    }
-}
+/* A table with one function for each kind. */
+static const struct pinfold_hooks tables[] = {
+    { .agent_initialized = agent_initialized }, { .before_invocation = before_invocation },
+    { .after_invocation = after_invocation },   { .before_model_call = before_model_call },
+    { .after_model_call = after_model_call },   { .message_added = message_added },
+    { .before_tool_call = before_tool_call },   { .after_tool_call = after_tool_call },
+};
 
 int pf_hook_from(struct pf_links *links, PyObject *given, struct pinfold_hooks *ret)
 {
-    struct pinfold_hooks hooks = PINFOLD_HOOKS_INIT;
+    struct pf_link *link;
     PyObject *target;
     int kind;
 
-    if (!PyArg_ParseTuple(given, "iO", &kind, &target) || !set_function(&hooks, kind) ||
-        !(hooks.ctx = pf_link_new(links, target)))
+    if (!PyArg_ParseTuple(given, "iO", &kind, &target))
         return -1;
-    hooks.free = pf_link_free;
-    *ret = hooks;
+    if (kind < 0 || (size_t)kind >= PF_COUNT(tables)) {
+        PyErr_Format(PyExc_ValueError, "there is no kind %d of hook", kind);
+        return -1;
+    }
+    link = pf_link_new(links, target);
+    if (!link)
+        return -1;
+    *ret = tables[kind];
+    ret->size = sizeof(*ret);
+    ret->ctx = link;
+    ret->free = pf_link_free;
     return 0;
 }
 
