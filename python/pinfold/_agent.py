@@ -122,11 +122,11 @@ class Agent:
         hooks, self._early = self._early, None
         self._core.open(
             agent_id=config.agent_id, name=config.name,
-            session_id=getattr(config.session_manager, "session_id", None), workspace_id=config.workspace_id,
-            system_prompt=config.system_prompt, model=self._describe_model(),
-            max_tokens=config.max_tokens or 0, max_turns=config.max_turns,
-            max_parallel_tools=config.max_parallel_tools, on_event=self._on_event, tools=tools,
-            hooks=hooks or [], plugins=plugins,
+            session_id=getattr(config.session_manager, "session_id", None),
+            workspace_id=config.workspace_id, system_prompt=config.system_prompt,
+            model=self._describe_model(), max_tokens=config.max_tokens or 0,
+            max_turns=config.max_turns, max_parallel_tools=config.max_parallel_tools,
+            on_event=self._on_event, tools=tools, hooks=hooks or [], plugins=plugins,
             sandbox=None if config.sandbox is None else config.sandbox._core,
             read_only=config.sandbox_attach_mode.value == "read_only",
             mode=config.sandbox_mode._number,
