@@ -2,6 +2,7 @@
 """Every Python block of the specification runs as it stands."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from support import SPEC, run
 if not SPEC.is_dir():
     pytest.skip("the specification is not here", allow_module_level=True)
 
+# What a Python has that has loaded a sanitizer, for a build that needs it.
+SANITIZER = {name: os.environ[name] for name in ("LD_PRELOAD", "PYTHONMALLOC", "ASAN_OPTIONS",
+                                                 "UBSAN_OPTIONS") if name in os.environ}
 TESTS = Path(__file__).resolve().parents[1]
 FILES = ("sandbox-api.txt", "sandbox-backends.txt")
 
@@ -75,7 +79,7 @@ def test_documented_code_runs_as_it_stands(tmp_path: Path) -> None:
     """Inside a sandbox, on a machine that has what the code names."""
     backend = IsolatedSandboxBackend(
         rootfs=machine(tmp_path / "root"), ro=["/usr", "/etc", BUILD, TESTS], timeout=600,
-        env={"PYTHONPATH": str(BUILD / "python"), "PYTHONDONTWRITEBYTECODE": "1"})
+        env={**SANITIZER, "PYTHONPATH": str(BUILD / "python"), "PYTHONDONTWRITEBYTECODE": "1"})
 
     async def main() -> None:
         async with Sandbox("documented", backend, 3600) as sandbox:
