@@ -252,6 +252,7 @@ def main():
             if options.only and options.only != name:
                 continue
             lines += [f"## {title}", ""]
+            os.sync()  # what a section wrote must not go to the disk while the next is timed
             for table in section(bench):
                 rows = list(table.lines())
                 print("\n".join(rows), flush=True)

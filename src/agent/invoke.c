@@ -182,6 +182,24 @@ static int keep_text(const struct pinfold_message *message, struct pinfold_bytes
     return r;
 }
 
+/* Into the conversation, and its calls are run. Calls without results could not be gone on with:
+ * they get some when a hook fails, too, and the reply goes when there is no memory for them. */
+static int take_reply(struct pinfold_agent *agent, struct pinfold_message *reply, size_t calls,
+                      bool run, struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    size_t with_reply = agent->message_count + 1;
+    int r, called;
+
+    reply->role = PINFOLD_ROLE_ASSISTANT;
+    r = pf_messages_add(agent, reply, err);
+    if (calls == 0 || agent->message_count < with_reply)
+        return r;
+    called = call_tools(agent, r == 0 && run, calls, cancel, r == 0 ? err : NULL);
+    if (agent->message_count == with_reply)
+        pinfold_message_done(&agent->messages[--agent->message_count]);
+    return r < 0 ? r : called;
+}
+
 /* One reply and what it asks for. Returns 1 (go on), 0 (done) or an error. */
 static int turn(struct pinfold_agent *agent, struct pinfold_invocation *invocation,
                 struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -203,14 +221,7 @@ static int turn(struct pinfold_agent *agent, struct pinfold_invocation *invocati
         return pf_fail_nomem(err);
     if (reply.message.count == 0) /* nothing was said, and no service takes an empty message */
         return 0;
-    reply.message.role = PINFOLD_ROLE_ASSISTANT;
-    r = pf_messages_add(agent, &reply.message, err);
-    if (calls > 0) {
-        /* Even when a hook failed: calls without results could not be gone on with. */
-        int called = call_tools(agent, r == 0 && !refused, calls, cancel, r == 0 ? err : NULL);
-
-        r = r < 0 ? r : called;
-    }
+    r = take_reply(agent, &reply.message, calls, !refused, cancel, err);
     if (r < 0)
         return r;
     return (calls > 0 && !refused) || reply.stop == PINFOLD_STOP_PAUSE;

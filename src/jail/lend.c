@@ -28,7 +28,8 @@ struct visit {
     const char *step; /* that failed */
 };
 
-static int fail_visit(struct visit *visit, const char *step)
+static void fail_visit(struct visit *visit, const char *step) __attribute__((noreturn));
+static void fail_visit(struct visit *visit, const char *step)
 {
     visit->sys_errno = errno;
     visit->step = step;
@@ -44,13 +45,13 @@ static int visit_main(void *arg)
     struct visit *visit = arg;
 
     if (setns(visit->pidfd, CLONE_NEWUSER | CLONE_NEWNS) < 0)
-        return fail_visit(visit, "enter its namespaces");
+        fail_visit(visit, "enter its namespaces");
     visit->fd = open_tree(AT_FDCWD, PF_JAIL_WORKSPACE, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (visit->fd < 0)
-        return fail_visit(visit, "mount its workspace once more");
+        fail_visit(visit, "mount its workspace once more");
     /* Here, so that there is never a writable one outside. */
     if (mount_setattr(visit->fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
-        return fail_visit(visit, "make its workspace read-only");
+        fail_visit(visit, "make its workspace read-only");
     _exit(0);
 }
 

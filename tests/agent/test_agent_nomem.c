@@ -21,6 +21,7 @@ static struct {
     struct pinfold_invocation done;
     struct pinfold_tool_result result;
     struct pinfold_error err;
+    bool pauses;
 } t;
 
 /* jansson's allocations, in this program so that the failing ones are called. */
@@ -57,7 +58,18 @@ static int run_command(void *state, const struct pinfold_execute_options *option
     return 0;
 }
 
-/* Two turns: two calls, then what the first of them gave. */
+/* What a service asks of a conversation: each call has its result in the message after it. */
+static void check(const struct pinfold_message *messages, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < messages[i].count; j++)
+            if (messages[i].blocks[j].kind == PINFOLD_BLOCK_TOOL_USE &&
+                (i + 1 == count || messages[i + 1].blocks[0].kind != PINFOLD_BLOCK_TOOL_RESULT))
+                fail_msg("message %zu calls and is not answered", i);
+}
+
+/* Two calls in a turn, until the conversation needs more room than it has at first: with a pause
+ * the room ends at a reply, without one at results. Then what the first of them gave. */
 static int converse(void *state, const struct pinfold_model_request *request,
                     struct pinfold_model_reply *ret, struct pinfold_cancel *cancel,
                     struct pinfold_error *err)
@@ -75,15 +87,30 @@ static int converse(void *state, const struct pinfold_model_request *request,
         *err = (struct pinfold_error){ .code = PINFOLD_ENOMEM, .msg = "no memory" };
         return -PINFOLD_ENOMEM;
     }
-    ret->stop = request->message_count == 1 ? PINFOLD_STOP_TOOL_USE : PINFOLD_STOP_END;
-    if (request->message_count > 1)
+    check(request->messages, request->message_count);
+    if (request->message_count == 1 && t.pauses) {
+        ret->stop = PINFOLD_STOP_PAUSE;
+        return pinfold_message_add_text(&ret->message, "Hm.", 3, err);
+    }
+    if (request->message_count > 8) {
+        ret->stop = PINFOLD_STOP_END;
         return pinfold_message_add_text(&ret->message, last->blocks[0].text,
                                         last->blocks[0].text_len, err);
+    }
+    ret->stop = PINFOLD_STOP_TOOL_USE;
     r = pinfold_message_add_tool_use(&ret->message, "c1", "execute", "{\"command\":\"x\"}", 15,
                                      err);
     return r < 0 ? r
                  : pinfold_message_add_tool_use(&ret->message, "c2", "say", "{\"n\":\"1\"}", 9,
                                                 err);
+}
+
+static void check_conversation(void)
+{
+    size_t count;
+    const struct pinfold_message *messages = pinfold_agent_messages(t.agent, &count);
+
+    check(messages, count);
 }
 
 static int say(void *ctx, struct pinfold_tool_call *call, struct pinfold_tool_result *ret,
@@ -160,7 +187,7 @@ static void end(void)
     t.storage = NULL;
 }
 
-static void an_agent_lives_or_says_that_there_is_no_memory(void **state)
+static void lives_or_says_that_there_is_no_memory(bool pauses)
 {
     static const struct pinfold_backend_ops ops = { .size = sizeof(ops),
                                                     .type_name = "MemoryBackend",
@@ -168,7 +195,7 @@ static void an_agent_lives_or_says_that_there_is_no_memory(void **state)
     struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
     unsigned n = 1, lived = 0;
 
-    (void)state;
+    t.pauses = pauses;
     json_set_alloc_funcs(give, take_back);
     assert_int_equal(pinfold_backend_new(&ops, NULL, NULL, &t.backend, NULL), 0);
     options.workspace_id = "nomem";
@@ -198,6 +225,8 @@ static void an_agent_lives_or_says_that_there_is_no_memory(void **state)
         if (r < 0 && (!t.err.msg[0] || t.err.code == 0))
             fail_msg("allocation %u: %d without a word", n, r);
         lived += r == 0;
+        if (t.agent)
+            check_conversation();
         end();
         assert_true(n < 5000);
     }
@@ -208,10 +237,23 @@ static void an_agent_lives_or_says_that_there_is_no_memory(void **state)
     pinfold_backend_unref(t.backend);
 }
 
+static void an_agent_lives_or_says_that_there_is_no_memory(void **state)
+{
+    (void)state;
+    lives_or_says_that_there_is_no_memory(false);
+}
+
+static void so_does_one_whose_reply_finds_no_room(void **state)
+{
+    (void)state;
+    lives_or_says_that_there_is_no_memory(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_lives_or_says_that_there_is_no_memory),
+        cmocka_unit_test(so_does_one_whose_reply_finds_no_room),
     };
 
     return cmocka_run_group_tests_name("agent_nomem", tests, NULL, NULL);
