@@ -252,9 +252,9 @@ PINFOLD_API int pinfold_sandbox_read_file(struct pinfold_sandbox *sandbox, const
 #define PINFOLD_TRY_READ_MAX_BYTES ((size_t)64 * 1024)
 
 /**
- * pinfold_sandbox_read_file() for threads that must not wait, of event loops say: the file is small,
- * on a disk of this machine, and the kernel has it in memory. It takes some microseconds, and as
- * long as another thread takes to change a table.
+ * pinfold_sandbox_read_file() for threads that must not wait, of event loops say: the file is
+ * small, on a disk of this machine, and the kernel has it in memory. It takes some microseconds,
+ * and as long as another thread takes to change a table.
  *
  * sandbox   borrowed
  * path      borrowed

@@ -5,12 +5,17 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "tree/beneath.h"
 
+#ifndef RWF_NOWAIT /* musl has neither it nor preadv2 */
+#define RWF_NOWAIT 0x00000008
+#endif
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
@@ -41,7 +46,7 @@ bool pf_file_read_cached(int root_fd, const char *path, size_t limit, struct pin
     if (!data)
         return false;
     room = (struct iovec){ .iov_base = data, .iov_len = len + 1 };
-    if (preadv2(fd, &room, 1, 0, RWF_NOWAIT) != (ssize_t)len)
+    if (syscall(SYS_preadv2, fd, &room, 1, 0, 0, RWF_NOWAIT) != (long)len)
         return false;
     data[len] = '\0';
     *ret = (struct pinfold_bytes){ .data = TAKE(data), .len = len };

@@ -68,7 +68,8 @@ static void what_the_backend_cannot_do_at_once_is_not_tried(void **state)
     struct pinfold_bytes text = { 0 };
 
     put(f, "a", "one");
-    for (const char *const *path = (const char *const[]){ "a", "none", "../x", NULL }; *path; path++)
+    for (const char *const *path = (const char *const[]){ "a", "none", "../x", NULL }; *path;
+         path++)
         assert_int_equal(pinfold_sandbox_try_read_file(f->sandbox, *path, &text), 0);
     assert_int_equal(pinfold_sandbox_stop(f->sandbox, false, NULL, NULL, NULL), 0);
     assert_int_equal(pinfold_sandbox_try_read_file(f->sandbox, "a", &text), 0);

@@ -482,7 +482,8 @@ static void what_is_in_memory_is_read_at_once(void **state)
     assert_int_equal(read_cached(tmp, "a/b", 4), prompt);
     assert_int_equal(read_cached(tmp, "in", 4), prompt);
     assert_false(read_cached(tmp, "a/b", 3));
-    for (const char *const *path = (const char *const[]){ "a", "out", "fifo", "none", "../x", NULL };
+    for (const char *const *path =
+                 (const char *const[]){ "a", "out", "fifo", "none", "../x", NULL };
          *path; path++)
         assert_false(read_cached(tmp, *path, 100));
     pf_beneath_force_fallback(true);
