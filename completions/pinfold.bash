@@ -62,14 +62,16 @@ _pinfold() {
     --seed | --workspace | --ro | --rw | --rootfs) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --sync) [[ ${COMP_WORDS[COMP_CWORD - 1]} == = || ${COMP_WORDS[COMP_CWORD]} == = ]] &&
         mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
-    --audit) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+    --audit | --session) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "isolated local agentcore daytona" -- "$current") ;;
     --seed-mode) mapfile -t COMPREPLY < <(compgen -W "copy overlay" -- "$current") ;;
+    --model) mapfile -t COMPREPLY < <(compgen -W "anthropic: bedrock: openai: scripted:" -- "$current") ;;
     --net) mapfile -t COMPREPLY < <(compgen -W "none host allow=" -- "$current") ;;
     --env) mapfile -t COMPREPLY < <(compgen -v -S = -- "$current") ;;
     --exclude | --include | --timeout | --max-output | --memory | --processes | --cpu-seconds | \
         --cpus | --open-files | --file-size | --workspace-size | --tmp-size | --region | --profile | \
-        --interpreter | --endpoint | --session-timeout | --target | --snapshot | --image) ;;
+        --interpreter | --endpoint | --session-timeout | --target | --snapshot | --image | \
+        --base-url | --system | --max-turns | --max-tokens) ;;
     --) mapfile -t COMPREPLY < <(compgen -c -- "$current") ;;
     *)
         if [[ $current == -* ]]; then

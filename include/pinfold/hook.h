@@ -56,7 +56,7 @@ struct pinfold_after_model_call {
 
 /* Receives the events of agents. Any function may be NULL. err is never NULL, and is to be filled
  * by a function that returns a negative code. Those of tool calls come from several threads at once
- * when a model calls several tools in one turn. */
+ * when a model calls several tools in one turn; both of one call come from the same. */
 struct pinfold_hooks {
     size_t size;
     /* The agent is made, with its tools and plugins, and attached. */

@@ -387,6 +387,27 @@ PINFOLD_API int pinfold_sandbox_flush(struct pinfold_sandbox *sandbox, const cha
                                       struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 /**
+ * As pinfold_sandbox_flush(), but leave some paths at the destination as they are: what somebody
+ * has changed there meanwhile, for example (<pinfold/changes.h> tells).
+ *
+ * sandbox     borrowed
+ * dest        as there
+ * except      borrowed, NULL-terminated; paths as changes have them, relative to the workspace
+ *             root, and no patterns; each stands for all below it, too. NULL: none
+ * ret_result  as there
+ * cancel      borrowed, may be NULL
+ * err         borrowed, may be NULL
+ *
+ * Returns as pinfold_sandbox_flush(), or -PINFOLD_EVALUE (an empty path).
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_sandbox_flush_except(struct pinfold_sandbox *sandbox, const char *dest,
+                                             const char *const *except,
+                                             struct pinfold_sync_result *ret_result,
+                                             struct pinfold_cancel *cancel,
+                                             struct pinfold_error *err);
+
+/**
  * sync_workspace_for_sandbox: another name of pinfold_sandbox_flush().
  *
  * sandbox, dest, ret_result, cancel, err  as there

@@ -7,6 +7,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/utf8.h"
+
+enum { DOCUMENT_MAX = 100000 };
 
 int pf_invoking_begin(struct pinfold_agent *agent, struct pinfold_error *err)
 {
@@ -155,11 +158,38 @@ int pinfold_agent_set_messages(struct pinfold_agent *agent, const struct pinfold
     return r;
 }
 
+/* Whether a document is text that anybody can read. */
+static bool is_readable(const struct pinfold_tool_content *content)
+{
+    static const char *const formats[] = { "txt", "csv", "md", "html", "plain" };
+
+    for (size_t i = 0; content->kind == PINFOLD_TOOL_DOCUMENT && i < PF_COUNT(formats); i++)
+        if (strcmp(content->format, formats[i]) == 0)
+            return pf_utf8_valid(content->data.data, content->data.len, NULL);
+    return false;
+}
+
+static int add_document(struct pf_buf *out, const struct pinfold_tool_content *content)
+{
+    size_t len = content->data.len > DOCUMENT_MAX ? pf_utf8_floor(content->data.data, DOCUMENT_MAX)
+                                                  : content->data.len;
+    int r = pf_buf_printf(out, "[document: %s, %s]\n", content->format,
+                          content->name ? content->name : "document");
+
+    if (r == 0)
+        r = pf_buf_append(out, content->data.data, len);
+    if (r == 0 && len < content->data.len)
+        r = pf_buf_printf(out, "\n[%zu of %zu bytes are shown.]", len, content->data.len);
+    return r;
+}
+
 /* Results are text to models: what is none is named. */
 static int add_content(struct pf_buf *out, const struct pinfold_tool_content *content)
 {
     if (content->kind == PINFOLD_TOOL_TEXT || content->kind == PINFOLD_TOOL_JSON)
         return pf_buf_append(out, content->data.data, content->data.len);
+    if (is_readable(content))
+        return add_document(out, content);
     return pf_buf_printf(out, "[%s: %s, %zu bytes]",
                          content->kind == PINFOLD_TOOL_IMAGE ? "image" : "document",
                          content->format, content->data.len);

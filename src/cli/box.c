@@ -119,6 +119,24 @@ int pf_box_open(struct pf_box *box, const struct pf_options *options, const char
     return pinfold_sandbox_new(&what, &box->sandbox, err);
 }
 
+const char *pf_box_keep(struct pf_box *box, const struct pf_options *options, bool overlay)
+{
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    const char *path;
+
+    if (pf_options_remote(options))
+        pf_say("what was not copied back is lost with its %s",
+               options->daytona ? "sandbox" : "session");
+    if (!box->temporary)
+        return NULL;
+    if (pinfold_temp_workspace_keep(box->temporary, &err) < 0)
+        pf_say("%s; move it away soon", err.msg);
+    path = pinfold_temp_workspace_path(box->temporary);
+    pf_say("the results are kept in %s%s; remove it when you have them", path,
+           overlay ? "/changes" : "");
+    return path;
+}
+
 int pf_box_close(struct pf_box *box, struct pinfold_error *err)
 {
     struct pinfold_error stays = PINFOLD_ERROR_INIT;

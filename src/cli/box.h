@@ -23,6 +23,11 @@ struct pf_box {
 int pf_box_open(struct pf_box *box, const struct pf_options *options, const char *workspace,
                 struct pinfold_error *err);
 
+/* What was not copied back shall not be lost: keep a temporary workspace, and say where it is, or
+ * that it is lost with what a service made. overlay: the workspace is one. Returns its path, which
+ * lives until the close, or NULL. */
+const char *pf_box_keep(struct pf_box *box, const struct pf_options *options, bool overlay);
+
 /* Stop and free everything, and remove a temporary workspace that is not to be kept. Returns 0, or
  * a negative pinfold_code and err when something of the work may be lost (the audit file). */
 int pf_box_close(struct pf_box *box, struct pinfold_error *err);

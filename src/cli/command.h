@@ -10,18 +10,23 @@ enum {
     PF_EXIT_SIGNAL = 128, /* plus the signal's number */
 };
 
+struct pf_flag;
+
 struct pf_command {
     const char *name;
     const char *usage;   /* what follows the name */
     const char *summary; /* one line, for the list of commands */
     const char *help;    /* what stands below the options in the command's help; may be NULL */
     unsigned bit;        /* which options it takes: see options.c */
+    const struct pf_flag *flags; /* and those that are its own; they stand before others of the same
+                                    name. The last has no name; NULL: none */
     /* argv[0] is the subcommand's name. Returns the exit status. */
     int (*run)(const struct pf_command *command, int argc, char **argv);
 };
 
 extern const struct pf_command pf_command_run;
 extern const struct pf_command pf_command_shell;
+extern const struct pf_command pf_command_agent;
 extern const struct pf_command pf_command_plan;
 extern const struct pf_command pf_command_doctor;
 extern const struct pf_command pf_command_version;

@@ -2,9 +2,9 @@
 /*
  * What of the command takes libraries that are too slow to start, or too large. There are three
  * programs of the same sources: pinfold, which can do the common things at once, pinfold-full,
- * which can do everything on this machine, and pinfold-remote, which has libcurl and can talk to
- * services as well. Each executes a later one when it is asked for more. Where there is one C
- * library only, pinfold is the full one.
+ * which can do everything on this machine, and pinfold-remote, which has libcurl and agents and
+ * can talk to services as well. Each executes a later one when it is asked for more. Where there is
+ * one C library only, pinfold is the full one.
  */
 #ifndef PF_CLI_EXTRAS_H
 #define PF_CLI_EXTRAS_H
@@ -12,6 +12,7 @@
 #include <pinfold/audit.h>
 #include <pinfold/backend.h>
 
+#include "cli/command.h"
 #include "cli/options.h"
 #include "cli/report.h"
 
@@ -34,6 +35,10 @@ extern const struct pf_extras *const pf_extras;
  * make one. Returns 0 or a negative pinfold_code. */
 extern int (*const pf_new_remote)(const struct pf_options *options,
                                   struct pinfold_backend **ret_backend, struct pinfold_error *err);
+
+/* Run the agent that the options describe; NULL in the programs that cannot. Returns the exit
+ * status. */
+extern int (*const pf_run_agent)(const struct pf_command *command, struct pf_options *options);
 
 /* Execute another program with main's argv, if this is an earlier one. Returns false when it is
  * not; else, having failed and said why, true with the exit status. */

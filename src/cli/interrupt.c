@@ -6,7 +6,7 @@
 #include <sys/time.h>
 #include <time.h>
 
-static struct pinfold_cancel *token;
+static struct pinfold_cancel *volatile token;
 static volatile sig_atomic_t caught;
 
 /* Interrupt blocked calls from first_us on, ten times a second: a single signal could come between
@@ -42,10 +42,11 @@ int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error 
     /* No SA_RESTART: a write that blocks on our stdout has to notice. */
     struct sigaction action = { .sa_handler = wake };
     struct sigaction old;
-    int r = pinfold_cancel_new(&token, err);
+    int r = pinfold_cancel_new(ret_cancel, err);
 
     if (r < 0)
         return r;
+    token = *ret_cancel;
     sigaction(SIGALRM, &action, NULL);
     action.sa_handler = fire;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -57,13 +58,27 @@ int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error 
     /* Both are errors of a write, then, which is told and cleaned up after. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    *ret_cancel = token;
     return 0;
 }
 
 int pf_interrupt_signal(void)
 {
     return caught;
+}
+
+int pf_interrupt_again(struct pinfold_cancel **cancel, struct pinfold_error *err)
+{
+    struct pinfold_cancel *fresh;
+    int r = pinfold_cancel_new(&fresh, err);
+
+    if (r < 0)
+        return r;
+    pf_interrupt_writes_never();
+    token = fresh;
+    caught = 0; /* until here a signal changes nothing: the old token has fired */
+    pinfold_cancel_free(*cancel);
+    *cancel = fresh;
+    return 0;
 }
 
 int64_t pf_now_ns(void)

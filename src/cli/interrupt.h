@@ -15,6 +15,11 @@ int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error 
 /* The signal that fired the token, or 0. */
 int pf_interrupt_signal(void);
 
+/* After a signal that was caught: a new token in place of the one that has fired, for what is still
+ * to be done, so that the next signal is caught anew. Nobody may use the old one any more; it is
+ * freed. Returns 0 or a negative pinfold_code. */
+int pf_interrupt_again(struct pinfold_cancel **cancel, struct pinfold_error *err);
+
 /* Have blocked writes return EINTR from deadline_ns (CLOCK_MONOTONIC) on, again and again. After
  * a signal that fires the token they do so at once. */
 void pf_interrupt_writes_at(int64_t deadline_ns);

@@ -11,18 +11,6 @@
 #include "cli/numbers.h"
 #include "cli/say.h"
 
-/* Take a value in. Returns NULL, or what is wrong with it. */
-typedef const char *(*apply_fn)(struct pf_options *options, const char *value);
-
-struct flag {
-    const char *name;
-    const char *argument; /* NULL: takes none; "[=DIR]": optional */
-    const char *help;
-    unsigned commands;
-    char letter;
-    apply_fn apply; /* NULL: help */
-};
-
 static void append(const char **list, const char *value)
 {
     while (*list)
@@ -53,7 +41,7 @@ static const char *apply_backend(struct pf_options *options, const char *value)
                    : "no such backend; there are: local, isolated, agentcore, daytona";
 }
 
-static const char *set_text(const char **slot, const char *value)
+const char *pf_take_text(const char **slot, const char *value)
 {
     if (!*value)
         return "an empty value";
@@ -63,22 +51,22 @@ static const char *set_text(const char **slot, const char *value)
 
 static const char *apply_region(struct pf_options *options, const char *value)
 {
-    return set_text(&options->region, value);
+    return pf_take_text(&options->region, value);
 }
 
 static const char *apply_profile(struct pf_options *options, const char *value)
 {
-    return set_text(&options->profile, value);
+    return pf_take_text(&options->profile, value);
 }
 
 static const char *apply_interpreter(struct pf_options *options, const char *value)
 {
-    return set_text(&options->interpreter, value);
+    return pf_take_text(&options->interpreter, value);
 }
 
 static const char *apply_endpoint(struct pf_options *options, const char *value)
 {
-    return set_text(&options->endpoint, value);
+    return pf_take_text(&options->endpoint, value);
 }
 
 static const char *apply_session_timeout(struct pf_options *options, const char *value)
@@ -91,17 +79,17 @@ static const char *apply_session_timeout(struct pf_options *options, const char 
 
 static const char *apply_target(struct pf_options *options, const char *value)
 {
-    return set_text(&options->target, value);
+    return pf_take_text(&options->target, value);
 }
 
 static const char *apply_snapshot(struct pf_options *options, const char *value)
 {
-    return set_text(&options->snapshot, value);
+    return pf_take_text(&options->snapshot, value);
 }
 
 static const char *apply_image(struct pf_options *options, const char *value)
 {
-    return set_text(&options->image, value);
+    return pf_take_text(&options->image, value);
 }
 
 static const char *apply_seed(struct pf_options *options, const char *value)
@@ -279,7 +267,7 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
     return NULL;
 }
 
-static const struct flag flags[] = {
+static const struct pf_flag flags[] = {
     { "backend", "NAME",
       "isolated (default); local: the host itself; agentcore, daytona: see below",
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_backend },
@@ -340,7 +328,7 @@ static const struct flag flags[] = {
     { "timeout", "SECONDS", "stop it after this time, 1.5 say (default 120; on a terminal none)",
       PF_FOR_RUN, 0, apply_timeout },
     { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
-      PF_FOR_COMMAND, 0, apply_max_output },
+      PF_FOR_COMMAND | PF_FOR_AGENT, 0, apply_max_output },
     { "env", "NAME=VALUE", "set a variable for the command; repeatable", PF_FOR_RUN, 0, apply_env },
     { "no-inherit-env", NULL, "local: give the command no variable but those of --env", PF_FOR_RUN,
       0, apply_no_inherit_env },
@@ -348,8 +336,8 @@ static const struct flag flags[] = {
       PF_FOR_RUN | PF_FOR_PLAN, 0, apply_workspace },
     { "audit", "FILE", "append one JSON line to FILE for everything that is done", PF_FOR_RUN, 0,
       apply_audit },
-    { "json", NULL, "print one JSON object with all results", PF_FOR_COMMAND | PF_FOR_PLAN, 0,
-      apply_json },
+    { "json", NULL, "print one JSON object with all results",
+      PF_FOR_COMMAND | PF_FOR_PLAN | PF_FOR_AGENT, 0, apply_json },
     { "quiet", NULL, "no warnings, notes and summaries on stderr", PF_FOR_RUN | PF_FOR_PLAN, 'q',
       apply_quiet },
     { "help", NULL, "show this help", ~0U, 'h', NULL },
@@ -369,19 +357,40 @@ int pf_usage_error(const struct pf_command *command, const char *format, ...)
     return PF_EXIT_FAILED;
 }
 
+/* The command's own flag of this name, or NULL. */
+static const struct pf_flag *own_flag(const struct pf_command *command, const char *name)
+{
+    for (const struct pf_flag *flag = command->flags; flag && flag->name; flag++)
+        if (strcmp(flag->name, name) == 0)
+            return flag;
+    return NULL;
+}
+
+/* Whether a command takes one of the flags of all: its own ones stand before those. */
+static bool takes(const struct pf_command *command, const struct pf_flag *flag)
+{
+    return flag->commands & command->bit && !own_flag(command, flag->name);
+}
+
+static void show_option(const struct pf_flag *flag)
+{
+    char left[40];
+    int len = snprintf(left, sizeof(left), "%s%s%s", flag->name,
+                       flag->argument && flag->argument[0] != '[' ? " " : "",
+                       flag->argument ? flag->argument : "");
+
+    if (flag->letter && flag->apply)
+        snprintf(left + len, sizeof(left) - (size_t)len, ", -%c", flag->letter);
+    printf("  --%-20s %s\n", left, flag->help);
+}
+
 static void show_options(const struct pf_command *command)
 {
-    for (const struct flag *flag = flags; flag < flags + FLAG_COUNT; flag++) {
-        char left[40];
-        if (!(flag->commands & command->bit))
-            continue;
-        int len = snprintf(left, sizeof(left), "%s%s%s", flag->name,
-                           flag->argument && flag->argument[0] != '[' ? " " : "",
-                           flag->argument ? flag->argument : "");
-        if (flag->letter && flag->apply)
-            snprintf(left + len, sizeof(left) - (size_t)len, ", -%c", flag->letter);
-        printf("  --%-20s %s\n", left, flag->help);
-    }
+    for (const struct pf_flag *flag = command->flags; flag && flag->name; flag++)
+        show_option(flag);
+    for (const struct pf_flag *flag = flags; flag < flags + FLAG_COUNT; flag++)
+        if (takes(command, flag))
+            show_option(flag);
 }
 
 int pf_command_show(const struct pf_command *command)
@@ -411,30 +420,40 @@ static bool make_lists(struct pf_options *options, int argc)
     return true;
 }
 
-/* Fill getopt's table from ours; an option's value is its place in flags. */
+/* What getopt answers for a flag: its place in flags, or in the command's own, above every
+ * character, so that letters stay what they are. */
+enum { FIRST_FLAG = 256, FIRST_OWN = 512 };
+
+static struct option long_option(const struct pf_flag *flag, int answer)
+{
+    return (struct option){
+        .name = flag->name,
+        .has_arg = !flag->argument            ? no_argument
+                   : flag->argument[0] == '[' ? optional_argument
+                                              : required_argument,
+        .val = answer,
+    };
+}
+
+/* Fill getopt's table from ours. */
 static void fill_long_options(const struct pf_command *command, struct option *ret_options)
 {
-    for (int i = 0; i < FLAG_COUNT; i++) {
-        if (!(flags[i].commands & command->bit))
-            continue;
-        *ret_options++ = (struct option){
-            .name = flags[i].name,
-            .has_arg = !flags[i].argument            ? no_argument
-                       : flags[i].argument[0] == '[' ? optional_argument
-                                                     : required_argument,
-            /* Above every character, so that letters stay what they are. */
-            .val = 256 + i,
-        };
-    }
+    for (int i = 0; i < PF_OWN_FLAGS_MAX && command->flags && command->flags[i].name; i++)
+        *ret_options++ = long_option(&command->flags[i], FIRST_OWN + i);
+    for (int i = 0; i < FLAG_COUNT; i++)
+        if (takes(command, &flags[i]))
+            *ret_options++ = long_option(&flags[i], FIRST_FLAG + i);
     *ret_options = (struct option){ 0 };
 }
 
 /* The flag that getopt's answer stands for. */
-static const struct flag *flag_of(const struct pf_command *command, int answer)
+static const struct pf_flag *flag_of(const struct pf_command *command, int answer)
 {
-    if (answer >= 256)
-        return &flags[answer - 256];
-    for (const struct flag *flag = flags; flag < flags + FLAG_COUNT; flag++) {
+    if (answer >= FIRST_OWN)
+        return &command->flags[answer - FIRST_OWN];
+    if (answer >= FIRST_FLAG)
+        return &flags[answer - FIRST_FLAG];
+    for (const struct pf_flag *flag = flags; flag < flags + FLAG_COUNT; flag++) {
         if (flag->letter == answer && (flag->commands & command->bit))
             return flag;
     }
@@ -445,7 +464,7 @@ static const struct flag *flag_of(const struct pf_command *command, int answer)
 static bool take(const struct pf_command *command, struct pf_options *options, int answer,
                  const char *written, int *ret_status)
 {
-    const struct flag *flag = flag_of(command, answer);
+    const struct pf_flag *flag = flag_of(command, answer);
     const char *wrong;
 
     if (answer == ':') {
@@ -455,7 +474,7 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
     if (!flag) {
         /* For an option that takes no value and was given one getopt tells which it is. */
         *ret_status = pf_usage_error(command, "%s: %s", written,
-                                     optopt >= 256 ? "takes no value" : "no such option");
+                                     optopt >= FIRST_FLAG ? "takes no value" : "no such option");
         return false;
     }
     if (!flag->apply) {
@@ -479,7 +498,7 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
 bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
                       struct pf_options *ret_options, int *ret_status)
 {
-    struct option long_options[FLAG_COUNT + 1];
+    struct option long_options[PF_OWN_FLAGS_MAX + FLAG_COUNT + 1];
     struct pf_options options = { .isolated = true };
 
     if (!make_lists(&options, argc)) {

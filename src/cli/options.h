@@ -22,6 +22,14 @@ enum {
     PF_FOR_AGENTCORE = PF_FOR_RUN | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
     PF_DAYTONA_ALONE = 64,
     PF_FOR_DAYTONA = PF_FOR_RUN | PF_FOR_PLAN | PF_DAYTONA_ALONE,
+    PF_FOR_AGENT = 128,
+};
+
+/* What pinfold agent alone takes (agent_options.c). */
+struct pf_agent_options {
+    const char *model, *base_url, *system, *session; /* NULL: not given */
+    uint64_t max_turns, max_tokens;                  /* 0: not given */
+    bool read_only, yes, no_sync, diff, all;
 };
 
 /* What was asked for. Strings point into argv. */
@@ -51,8 +59,24 @@ struct pf_options {
     const char **env;
     const char **ro, **rw;
     const char **net_allow; /* --net allow=... */
-    char **command;         /* NULL-terminated; its first is NULL when there is none */
+    struct pf_agent_options agent;
+    char **command; /* NULL-terminated; its first is NULL when there is none */
 };
+
+struct pf_flag {
+    const char *name;
+    const char *argument; /* NULL: takes none; "[=DIR]": optional */
+    const char *help;
+    unsigned commands; /* who takes it; not looked at in a command's own */
+    char letter;       /* likewise */
+    /* Take a value in. Returns NULL, or what is wrong with it. NULL: help */
+    const char *(*apply)(struct pf_options *options, const char *value);
+};
+
+enum { PF_OWN_FLAGS_MAX = 64 };
+
+/* Take any text but an empty one. Returns NULL, or what is wrong with it. */
+const char *pf_take_text(const char **slot, const char *value);
 
 /* Parse argv (argv[0] is the subcommand). Returns true to go on; false when there is nothing more
  * to do, because help was asked for or something is wrong: then *ret_status is the exit status. */

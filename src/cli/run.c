@@ -218,20 +218,9 @@ static int interact(struct run *run)
 /* What could not be copied back is in the workspace and nowhere else. */
 static void keep_workspace(struct run *run)
 {
-    struct pinfold_error err = PINFOLD_ERROR_INIT;
-    const char *path;
+    const char *path = pf_box_keep(&run->box, &run->options, run->overlay);
 
-    if (pf_options_remote(&run->options))
-        pf_say("what was not copied back is lost with its %s",
-               run->options.daytona ? "sandbox" : "session");
-    if (!run->box.temporary)
-        return;
-    if (pinfold_temp_workspace_keep(run->box.temporary, &err) < 0)
-        pf_say("%s; move it away soon", err.msg);
-    path = pinfold_temp_workspace_path(run->box.temporary);
-    pf_say("the results are kept in %s%s; remove it when you have them", path,
-           run->overlay ? "/changes" : "");
-    if (run->report)
+    if (path && run->report)
         run->report->kept(run->report, path);
 }
 
@@ -330,8 +319,7 @@ static const char *check_terminal(const struct pf_options *options)
                                : "stdin is not a terminal; 'pinfold run' without --tty needs none";
 }
 
-/* What is wrong with seed, sync and workspace together, or NULL. */
-static const char *check_travel(const struct pf_options *options)
+const char *pf_check_travel(const struct pf_options *options)
 {
     if (options->agentcore && options->workspace)
         return "--workspace is a directory of this machine; with agentcore it is in its session";
@@ -358,7 +346,29 @@ static const char *check(const struct pf_options *options, bool is_shell)
     if (!is_shell && !options->command[0])
         return "no command to run";
     wrong = check_terminal(options);
-    return wrong ? wrong : check_travel(options);
+    return wrong ? wrong : pf_check_travel(options);
+}
+
+bool pf_check_backend(const struct pf_command *command, const struct pf_options *options,
+                      int *ret_status)
+{
+    const struct {
+        const char *alone, *backend;
+        bool chosen;
+    } all[] = {
+        { options->isolated_alone, "isolated", options->isolated },
+        { options->agentcore_alone, "agentcore", options->agentcore },
+        { options->daytona_alone, "daytona", options->daytona },
+    };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        if (!all[i].alone || all[i].chosen)
+            continue;
+        *ret_status =
+                pf_usage_error(command, "--%s needs --backend %s", all[i].alone, all[i].backend);
+        return true;
+    }
+    return false;
 }
 
 int pf_run_command(const struct pf_command *command, int argc, char **argv)
@@ -378,15 +388,8 @@ int pf_run_command(const struct pf_command *command, int argc, char **argv)
     wrong = check(&run.options, is_shell);
     if (wrong)
         status = pf_usage_error(command, "%s", wrong);
-    else if (run.options.isolated_alone && !run.options.isolated)
-        status = pf_usage_error(command, "--%s needs --backend isolated",
-                                run.options.isolated_alone);
-    else if (run.options.agentcore_alone && !run.options.agentcore)
-        status = pf_usage_error(command, "--%s needs --backend agentcore",
-                                run.options.agentcore_alone);
-    else if (run.options.daytona_alone && !run.options.daytona)
-        status = pf_usage_error(command, "--%s needs --backend daytona", run.options.daytona_alone);
-    else if (!pf_hand_over(program, argv - 1, &status)) {
+    else if (!pf_check_backend(command, &run.options, &status) &&
+             !pf_hand_over(program, argv - 1, &status)) {
         pinfold_log_set_handler(pf_say_log, NULL);
         status = run_and_report(&run);
         pinfold_execute_result_done(&run.result);

@@ -32,10 +32,10 @@ int pf_put(int fd, const char *data, size_t len)
     return 0;
 }
 
-/* How many bytes the UTF-8 character at text has, when it is well formed and printable; else 0.
- * C0, DEL and C1 are not: a file name must not move the cursor of who reads about it. */
-static size_t printable_char(const unsigned char *text)
+/* C0, DEL and C1 are not printable: a file name must not move the cursor of who reads about it. */
+size_t pf_printable_char(const char *bytes)
 {
+    const unsigned char *text = (const unsigned char *)bytes;
     unsigned code = text[0];
     size_t len = code < 0x80 ? 1 : code < 0xc2 ? 0 : code < 0xe0 ? 2 : code < 0xf0 ? 3 : 4;
     static const unsigned lowest[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -59,21 +59,20 @@ static size_t printable_char(const unsigned char *text)
 static size_t escape(const char *text, bool backslashes, char *out)
 {
     static const char hex[] = "0123456789abcdef";
-    const unsigned char *in = (const unsigned char *)text;
     char *start = out;
 
-    while (*in) {
-        size_t len = *in == '\\' && backslashes ? 0 : printable_char(in);
+    while (*text) {
+        size_t len = *text == '\\' && backslashes ? 0 : pf_printable_char(text);
         if (len) {
-            memcpy(out, in, len);
+            memcpy(out, text, len);
             out += len;
-            in += len;
+            text += len;
         } else {
             *out++ = '\\';
             *out++ = 'x';
-            *out++ = hex[*in >> 4];
-            *out++ = hex[*in & 15];
-            in++;
+            *out++ = hex[(unsigned char)*text >> 4];
+            *out++ = hex[*text & 15];
+            text++;
         }
     }
     *out = '\0';

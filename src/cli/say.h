@@ -25,6 +25,10 @@ void pf_say_list(const struct pinfold_strings *lines);
 /* A log handler: warnings and errors become "pinfold: warning: ..." unless quiet. */
 void pf_say_log(void *ctx, enum pinfold_log_level level, const char *message);
 
+/* How many bytes the UTF-8 character at text has, which ends with NUL, when it is well formed and
+ * printable; else 0. */
+size_t pf_printable_char(const char *text);
+
 /* Write bytes that are not printable UTF-8, and backslashes, as \xNN: two names never look alike.
  * Returns text to free(), or NULL when out of memory. */
 char *pf_printable(const char *text);

@@ -2,10 +2,12 @@
 /* Flush, and the dry runs of seed and flush. */
 #include "sandbox/sandbox.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/strings.h"
 #include "tree/copy.h"
 #include "tree/file.h"
 #include "tree/glob.h"
@@ -19,9 +21,78 @@ static int flush_dest(struct pinfold_sandbox *sandbox, const char *dest, char **
     return dest ? pf_path_expand(dest, ret, err) : 0;
 }
 
+/* The pattern that stands for one path, whatever bytes its name has. NULL when out of memory. */
+static char *pattern_of(const char *path)
+{
+    char *pattern = malloc(2 * strlen(path) + 2), *out = pattern;
+
+    if (!pattern)
+        return NULL;
+    *out++ = '/'; /* from the root, and not anywhere */
+    for (; *path; path++) {
+        if (*path != '/')
+            *out++ = '\\';
+        *out++ = *path;
+    }
+    *out = '\0';
+    return pattern;
+}
+
+/* Leave paths out of a flush, besides what it leaves out anyway. */
+static int exclude_paths(struct pf_sync_config *config, const char *const *except,
+                         struct pinfold_error *err)
+{
+    const char *const *lists[2] = { (const char *const *)config->exclude, NULL };
+    _cleanup_strv_ char **patterns = NULL;
+    size_t count = pf_strv_count(except);
+    char **all;
+    int r;
+
+    patterns = calloc(count + 1, sizeof(*patterns));
+    for (size_t i = 0; patterns && i < count; i++) {
+        patterns[i] = pattern_of(except[i]);
+        if (!patterns[i])
+            return pf_fail_nomem(err);
+    }
+    if (!patterns)
+        return pf_fail_nomem(err);
+    r = pinfold_patterns_check((const char *const *)patterns, err);
+    if (r < 0)
+        return r;
+    lists[1] = (const char *const *)patterns;
+    all = pf_strv_concat(lists, 2);
+    if (!all)
+        return pf_fail_nomem(err);
+    pf_strv_free(config->exclude);
+    config->exclude = all;
+    return 0;
+}
+
+static int flush(struct pinfold_sandbox *sandbox, struct pf_session *session, const char *dest,
+                 const char *const *except, struct pinfold_sync_result *ret_result,
+                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_sync_config_done) struct pf_sync_config config = { 0 };
+    int r;
+
+    if (!except)
+        return pf_session_sync(session, &sandbox->sync, dest, NULL, ret_result, cancel, err);
+    if (pf_sync_config_copy(&config, &sandbox->sync) < 0)
+        return pf_fail_nomem(err);
+    r = exclude_paths(&config, except, err);
+    return r < 0 ? r : pf_session_sync(session, &config, dest, NULL, ret_result, cancel, err);
+}
+
 int pinfold_sandbox_flush(struct pinfold_sandbox *sandbox, const char *dest,
                           struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                           struct pinfold_error *err)
+{
+    return pinfold_sandbox_flush_except(sandbox, dest, NULL, ret_result, cancel, err);
+}
+
+int pinfold_sandbox_flush_except(struct pinfold_sandbox *sandbox, const char *dest,
+                                 const char *const *except, struct pinfold_sync_result *ret_result,
+                                 struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result unused = { 0 };
     _cleanup_operation_ struct pf_session *session = NULL;
@@ -43,7 +114,7 @@ int pinfold_sandbox_flush(struct pinfold_sandbox *sandbox, const char *dest,
     r = pf_sandbox_begin(sandbox, &session, err);
     if (r < 0)
         return r;
-    r = pf_session_sync(session, &sandbox->sync, expanded, NULL, ret_result, cancel, err);
+    r = flush(sandbox, session, expanded, except, ret_result, cancel, err);
     return r < 0 ? r : 1;
 }
 

@@ -249,11 +249,99 @@ static void so_does_one_whose_reply_finds_no_room(void **state)
     lives_or_says_that_there_is_no_memory(true);
 }
 
+/* Do something with each allocation failing in turn; wanted is what it returns with memory. */
+static void each_allocation_fails(int (*work)(void), int wanted)
+{
+    for (unsigned n = 1;; n++) {
+        bool hit;
+        int r;
+
+        t.err = (struct pinfold_error)PINFOLD_ERROR_INIT;
+        failing_alloc_set(n);
+        r = work();
+        hit = failing_alloc_hit();
+        failing_alloc_set(0);
+        if (!hit) {
+            assert_int_equal(r, wanted);
+            assert_true(n > 3);
+            return;
+        }
+        if (r != wanted && r != -PINFOLD_ENOMEM &&
+            !(r == -PINFOLD_EVALUE && strstr(t.err.msg, "schema"))) /* jansson mistakes it */
+            fail_msg("allocation %u: %d %s", n, r, t.err.msg);
+        assert_true(n < 5000);
+    }
+}
+
+static int check_by_schema(void)
+{
+    static const char schema[] =
+            "{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#/$defs/"
+            "x\"},\"b\":{\"enum\":[1,"
+            "2]}},\"patternProperties\":{\"^c\":{\"not\":{\"type\":\"null\"}}},\"propertyNames\":{"
+            "\"maxLength\":1},\"$defs\":{\"x\":{\"type\":\"array\",\"uniqueItems\":true,\"items\":{"
+            "\"type\":\"string\",\"pattern\":\"^x\",\"format\":\"email\"}}}}";
+    static const char input[] = "{\"a\":[\"x@a.b\",\"y\"],\"b\":3,\"c\":1,\"dd\":2}";
+    struct pinfold_tool_options options = PINFOLD_TOOL_OPTIONS_INIT;
+    struct pinfold_bytes wrong = { 0 };
+    struct pinfold_tool *tool = NULL;
+    int r;
+
+    options.name = "t";
+    options.description = "";
+    options.input_schema = schema;
+    options.run = say;
+    r = pinfold_tool_new(&options, &tool, &t.err);
+    if (r == 0)
+        r = pinfold_tool_check_input(tool, input, sizeof(input) - 1, &wrong, &t.err);
+    pinfold_bytes_done(&wrong);
+    pinfold_tool_unref(tool);
+    return r < 0 ? r : 10 + r;
+}
+
+static void a_schema_is_checked_or_there_is_no_memory(void **state)
+{
+    (void)state;
+    json_set_alloc_funcs(give, take_back);
+    each_allocation_fails(check_by_schema, 10); /* not valid */
+}
+
+/* Where nobody listens. */
+static int use_s3(void)
+{
+    struct pinfold_s3_options options = PINFOLD_S3_OPTIONS_INIT;
+    struct pinfold_storage *storage = NULL;
+    char *reference = NULL;
+    int r;
+
+    options.bucket = "bucket";
+    options.prefix = "a";
+    options.region = "us-east-1";
+    options.endpoint = "http://127.0.0.1:1";
+    options.access_key = "AKID";
+    options.secret_key = "secret";
+    options.attempts = 1;
+    r = pinfold_storage_s3_new(&options, &storage, &t.err);
+    if (r == 0)
+        r = pinfold_storage_store(storage, "k", "x", 1, "text/plain", &reference, &t.err);
+    free(reference);
+    pinfold_storage_unref(storage);
+    return r;
+}
+
+static void a_bucket_is_asked_or_there_is_no_memory(void **state)
+{
+    (void)state;
+    each_allocation_fails(use_s3, -PINFOLD_EOS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_lives_or_says_that_there_is_no_memory),
         cmocka_unit_test(so_does_one_whose_reply_finds_no_room),
+        cmocka_unit_test(a_schema_is_checked_or_there_is_no_memory),
+        cmocka_unit_test(a_bucket_is_asked_or_there_is_no_memory),
     };
 
     return cmocka_run_group_tests_name("agent_nomem", tests, NULL, NULL);

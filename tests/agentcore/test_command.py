@@ -312,3 +312,23 @@ def test_no_other_run_loads_the_library_that_speaks_http(tmp_path: Path, words: 
     assert done.returncode == 0, done.stderr
     assert "execve" in trace.read_text()
     assert "libcurl" not in trace.read_text() and "pinfold-remote" not in trace.read_text()
+
+
+def test_an_agent_works_there_and_its_changes_come_home(run: Runner, project: Path,
+                                                        tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"turns": [
+        {"reply": [{"tool": "execute", "input": {"command": "cat src/main.c; rm tool.sh; exit 4"}},
+                   {"tool": "write_file", "input": {"path": "new.c", "content": "int x;\n"}}]},
+        {"expect": {"results": [{"contains": ["exit code: 4", "int main"]}, {"error": False}]},
+         "reply": "Done."}]}))
+    words = [PINFOLD, "agent", "--backend", "agentcore", "--model", f"scripted:{script}", "--yes",
+             "--seed", project, "do it"]
+    done = subprocess.run(words, env=run.env, cwd=run.here, text=True, capture_output=True,
+                          timeout=180, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert "+int x;" in done.stdout and "deleted file mode" in done.stdout
+    assert (project / "new.c").read_text() == "int x;\n" and (project / "tool.sh").exists()
+    assert run.sessions() == ["TERMINATED"]
+    [body] = run.sent("StartCodeInterpreterSession")
+    assert body["sessionTimeoutSeconds"] == 7200

@@ -10,6 +10,7 @@ from typing import Any, Callable
 
 import pytest
 
+from agent_run import Agent
 from helpers import BUILD
 from owners import IS_ROOT, STRANGER, copy_programs, credentials
 
@@ -118,3 +119,12 @@ def as_stranger(common: Path) -> Callable[..., Any]:
         return subprocess.run([binary, *map(str, args)], capture_output=True, text=True,
                               timeout=60, cwd="/", env={**os.environ, **env}, **who)
     return run
+
+
+@pytest.fixture
+def agent(tmp_path: Path, project: Path):
+    """How to run pinfold agent on the small project."""
+    made = Agent(tmp_path, project)
+    yield made
+    for term in made.terminals:
+        term.close()

@@ -8,7 +8,7 @@ import pytest
 
 from helpers import BUILD, ROOT
 
-COMMANDS = ["run", "shell", "plan", "doctor", "version", "help"]
+COMMANDS = ["run", "shell", "agent", "plan", "doctor", "version", "help"]
 COMPLETE = r"""
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
@@ -92,6 +92,10 @@ def test_completes_values(tmp_path):
     assert sorted(complete("run", "--audit", "see", cwd=here)) == ["seed.txt", "seeds"]
     assert sorted(complete("run", "--backend", "")) == ["agentcore", "daytona", "isolated", "local"]
     assert complete("run", "--net", "h") == ["host"]
+    assert complete("agent", "--model", "o") == ["openai:"]
+    assert complete("agent", "--seed", "see", cwd=here) == ["seeds"]
+    assert sorted(complete("agent", "--session", "see", cwd=here)) == ["seed.txt", "seeds"]
+    assert complete("agent", "--max-turns", "") == []
 
 
 def test_completes_the_command_that_is_run(tmp_path):

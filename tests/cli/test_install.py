@@ -66,6 +66,26 @@ def test_the_embedding_example_does_what_it_says(tmp_path, prefix, config):
     assert (results / "sorted.md").read_text() == "a\nb\n"
 
 
+def test_the_example_of_two_agents_does_what_it_says(tmp_path, prefix, config):
+    output_of("gcc", ROOT / "examples/two_agents.c", "-o", tmp_path / "two_agents", "-Wall",
+              "-Wextra", "-Werror", *config("--cflags", "--libs"))
+    library = next(prefix.glob("lib/**/libpinfold.so"))
+    env = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
+    talks = [f"scripted:{ROOT}/examples/agent/{name}.json" for name in ("demo", "review")]
+    done = output_of(tmp_path / "two_agents", tmp_path / "work", ROOT / "examples/wordcount", *talks,
+                     env=env)
+    assert "writer calls execute\n" in done and "reviewer calls write_file\n" in done
+    assert "reviewer: I may not, and need not." in done
+    assert "+    if (only_lines)\n" in done and done.count("diff --git") == 1
+
+
+def test_the_script_of_two_agents_tells_the_same_story():
+    done = output_of(ROOT / "examples/agent/review.sh", BUILD / "pinfold", stdin=subprocess.DEVNULL)
+    assert "Its tests pass. Now the option." in done and "I may not, and need not." in done
+    assert done.count("+    if (only_lines)\n") == 2  # the agent's diff, and what came home
+    assert "only_lines" not in (ROOT / "examples/wordcount/src/wordcount.c").read_text()
+
+
 def test_the_installed_command_runs_and_completes(prefix):
     assert output_of(prefix / "bin/pinfold", "run", "-q", "echo it works") == "it works\n"
     completion = prefix / "share/bash-completion/completions/pinfold"

@@ -12,12 +12,12 @@ import pytest
 from helpers import BUILD, ROOT
 
 # What takes more than this machine may have: a network, a control group, a terminal, somebody's home.
-ELSEWHERE = ("--net", "--cpus", "--tty", "pinfold shell", "~/")
+ELSEWHERE = ("--net", "--cpus", "--tty", "pinfold shell", "pinfold agent", "~/")
 
 
 def examples() -> list[str]:
     text = (ROOT / "README.md").read_text()
-    return re.findall(r"^    (pinfold (?:run|plan|doctor|version).*?)(?:  +#.*)?$", text, re.MULTILINE)
+    return re.findall(r"^    (pinfold (?:run|agent|plan|doctor|version).*?)(?:  +#.*)?$", text, re.MULTILINE)
 
 
 def test_every_example_works_in_a_project(tmp_path: Path) -> None:
@@ -33,6 +33,17 @@ def test_every_example_works_in_a_project(tmp_path: Path) -> None:
         done = subprocess.run(line, shell=True, cwd=project, capture_output=True, text=True, timeout=60,
                               env={**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"})
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+def test_the_offline_example_of_an_agent_plays_and_writes_nothing() -> None:
+    (line,) = [line for line in examples() if "scripted:" in line]
+    source = (ROOT / "examples/wordcount/src/wordcount.c").read_text()
+    done = subprocess.run(line, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL,
+                          env={**os.environ, "PATH": f"{BUILD}:{os.environ['PATH']}"})
+    assert done.returncode == 1 and "no terminal to ask at" in done.stderr
+    assert "+    if (only_lines)" in done.stdout
+    assert (ROOT / "examples/wordcount/src/wordcount.c").read_text() == source
 
 
 @pytest.mark.parametrize("line", examples())

@@ -9,6 +9,27 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROWS = [*range(1, 126)]
+# The tables about agents in the specification's API, and their rows, as test_tables_agents.c has them.
+TABLES = {
+    "config": ("AgentConfig sandbox fields", """sandbox sandbox_attach_mode sandbox_mode
+               sandbox_output_offload execution_backend workspace_root workspace_sync_policy
+               sandbox_manager"""),
+    "config_error": ("Validation errors", """sandbox_and_execution_backend
+                     sandbox_and_workspace_root sandbox_and_sandbox_manager
+                     mode_sandbox_without_a_backend"""),
+    "mode": ("SandboxMode", "off sandbox local_dev"),
+    "attach_mode": ("SandboxAttachMode", "read_write read_only"),
+    "offload": ("SandboxOutputOffloadPolicy", """storage max_result_tokens preview_tokens
+                include_retrieval_tool tool_names"""),
+    "helper": ("Workspace helpers", """prepare_workspace sync_workspace_artifacts
+               close_sandbox_workspace sync_workspace_for_sandbox sandbox_is_active
+               workspace_is_prepared workspace_orchestrator"""),
+    "tool": ("SandboxPlugin tools", "execute read_file write_file list_dir"),
+    "custom": ("Custom tool helpers", """run_command read_workspace_file write_workspace_file
+               list_workspace_dir format_execute_result"""),
+    "exception": ("Exceptions", """SandboxStartError SandboxAttachError AgentSandboxDetachedError
+                  SandboxMutationDeniedError WorkspacePrepareError"""),
+}
 
 
 def tests_by_row():
@@ -21,6 +42,18 @@ def tests_by_row():
             if not re.search(rf"SPEC_TEST\(row_{row}_{rest}\)", text):
                 unregistered.append(f"{path.name}: row_{row}_{rest}")
     return rows, unregistered
+
+
+def show_tables():
+    """Print the tests of each table's rows; what is missing."""
+    text = (HERE / "test_tables_agents.c").read_text(encoding="utf-8")
+    tests = set(re.findall(r"SPEC_TEST\(table_(\w+)\)", text))
+    wanted = {f"{table}__{row}" for table, (_, rows) in TABLES.items() for row in rows.split()}
+    for table, (title, rows) in TABLES.items():
+        for row in rows.split():
+            print(f"{title}: {row}")
+    return ([f"no test of {name}" for name in sorted(wanted - tests)] +
+            [f"no table has {name}" for name in sorted(tests - wanted)])
 
 
 def excused_rows():
@@ -71,6 +104,7 @@ def main():
         if (row in rows) == (row in excused):
             wrong.append(f"row {row} has {'a test and an excuse' if row in rows else 'nothing'}")
     wrong += show_inapplicable(rows)
+    wrong += show_tables()
     wrong += [f"row {row} is not in the table" for row in rows if row not in ROWS]
     tests = sum(len(names) for names in rows.values())
     print(f"{len(rows)} of {len(ROWS)} rows have {tests} tests, {len(excused)} have a reason")

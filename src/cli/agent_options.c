@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/agent_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/numbers.h"
+#include "cli/run.h"
+
+enum { DEFAULT_TURNS = 100, MOST_TURNS = 100000, SESSION_SECONDS = 7200 };
+
+/* ---- taking values in ---- */
+
+static const char *apply_model(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->agent.model, value);
+}
+
+static const char *apply_base_url(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->agent.base_url, value);
+}
+
+static const char *apply_system(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->agent.system, value);
+}
+
+static const char *apply_session(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->agent.session, value);
+}
+
+static const char *apply_seed(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->seed, value);
+}
+
+static const char *apply_sync(struct pf_options *options, const char *value)
+{
+    return value ? pf_take_text(&options->sync, value) : NULL;
+}
+
+static const char *apply_include(struct pf_options *options, const char *value)
+{
+    const char **list = options->include;
+
+    while (*list)
+        list++;
+    *list = value;
+    return NULL;
+}
+
+static const char *apply_timeout(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_decimal(&options->timeout_seconds, 1e9, value);
+
+    return wrong ? "not a number of seconds greater than 0, such as 2 or 0.5" : NULL;
+}
+
+static const char *apply_max_turns(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_limit(&options->agent.max_turns, value);
+
+    return wrong || options->agent.max_turns > MOST_TURNS ? "not a number from 1 to 100000" : NULL;
+}
+
+static const char *apply_max_tokens(struct pf_options *options, const char *value)
+{
+    return pf_take_limit(&options->agent.max_tokens, value);
+}
+
+static const char *apply_read_only(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->agent.read_only = true;
+    return NULL;
+}
+
+static const char *apply_yes(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->agent.yes = true;
+    return NULL;
+}
+
+static const char *apply_no_sync(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->agent.no_sync = true;
+    return NULL;
+}
+
+static const char *apply_diff(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->agent.diff = true;
+    return NULL;
+}
+
+static const char *apply_all(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->agent.all = true;
+    return NULL;
+}
+
+static const char *apply_json(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->json = true;
+    return NULL;
+}
+
+const struct pf_flag pf_agent_flags[] = {
+    { "model", "PROVIDER:NAME", "anthropic:, openai:, bedrock:NAME, scripted:FILE (PINFOLD_MODEL)",
+      0, 0, apply_model },
+    { "base-url", "URL", "where it is, http://127.0.0.1:11434/v1 say (default: the provider's)", 0,
+      0, apply_base_url },
+    { "system", "TEXT", "instructions, besides those that it has anyway", 0, 0, apply_system },
+    { "max-turns", "N", "replies of the model, at most (default 100)", 0, 0, apply_max_turns },
+    { "max-tokens", "N", "no more replies when so many tokens were used (default unlimited)", 0, 0,
+      apply_max_tokens },
+    { "read-only", NULL, "let the agent look at everything and change nothing", 0, 0,
+      apply_read_only },
+    { "seed", "DIR", "what it works on, copied in (default: the current directory)", 0, 0,
+      apply_seed },
+    { "sync", "[=DIR]", "write changes to DIR, and not back to the seed", 0, 0, apply_sync },
+    { "include", "GLOB", "write back only what matches (default: everything); repeatable", 0, 0,
+      apply_include },
+    { "all", NULL, "take in, and bring back, what .gitignore names", 0, 0, apply_all },
+    { "yes", NULL, "write changes back without asking", 0, 0, apply_yes },
+    { "no-sync", NULL, "show changes, and write nothing back", 0, 0, apply_no_sync },
+    { "diff", NULL, "print nothing but the diff; write it back only with --yes", 0, 0, apply_diff },
+    { "session", "FILE", "go on with the conversation in FILE, and keep it there", 0, 0,
+      apply_session },
+    { "timeout", "SECONDS", "stop a command of the agent's after this time (default 120)", 0, 0,
+      apply_timeout },
+    { "json", NULL, "print one JSON object a line, for each thing that happens", 0, 0, apply_json },
+    { 0 },
+};
+
+/* ---- how they go together ---- */
+
+static bool same_directory(const char *one, const char *other)
+{
+    struct stat a, b;
+
+    return one && stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+static const char *complete_seed(struct pf_options *options)
+{
+    if (options->seed || options->workspace)
+        return NULL;
+    /* Nobody wants that who has not said it: it takes long, and shows the agent everything. */
+    if (same_directory(getenv("HOME"), ".") || same_directory("/", "."))
+        return "this is your home directory, or /: go to a project, or name one with --seed";
+    options->seed = ".";
+    return NULL;
+}
+
+static const char *check_ends(const struct pf_options *options)
+{
+    const struct pf_agent_options *agent = &options->agent;
+
+    if (agent->read_only && (agent->yes || agent->no_sync || agent->diff || options->sync))
+        return "--read-only: there is nothing to write back, and no diff";
+    if (agent->yes && agent->no_sync)
+        return "--yes and --no-sync contradict each other";
+    if (agent->diff && options->json)
+        return "--json has the diff in it; --diff does not go with it";
+    if (!options->seed && !options->sync && (agent->yes || agent->diff))
+        return "with --workspace and no --seed there is nothing to compare with and to write to";
+    return NULL;
+}
+
+static const char *check_words(struct pf_options *options)
+{
+    struct pf_agent_options *agent = &options->agent;
+    const char *task = options->command[0];
+
+    if (!task || !*task)
+        return "no task; say in quotes what is to be done";
+    if (options->command[1])
+        return "more than one word: put the task in quotes, after the options";
+    if (!agent->model)
+        agent->model = getenv("PINFOLD_MODEL");
+    if (!agent->model || !*agent->model)
+        return "no model: name one with --model or in PINFOLD_MODEL, as in anthropic:NAME, "
+               "openai:NAME, bedrock:NAME or scripted:FILE";
+    /* Not quoted: what stands there would be a password. */
+    if (agent->base_url && strchr(agent->base_url, '@'))
+        return "--base-url: no user name or password belongs there";
+    return NULL;
+}
+
+const char *pf_agent_options_complete(struct pf_options *options)
+{
+    static const char *everything[] = { "**", NULL };
+    struct pf_agent_options *agent = &options->agent;
+    const char *wrong = check_words(options);
+
+    if (!wrong)
+        wrong = complete_seed(options);
+    if (!wrong)
+        wrong = check_ends(options);
+    if (!agent->max_turns)
+        agent->max_turns = DEFAULT_TURNS;
+    if (options->agentcore && !options->session_timeout)
+        options->session_timeout = SESSION_SECONDS; /* it is stopped at the end in any case */
+    /* A person looks at what comes home, or says that nobody needs to: no kind stays behind. */
+    if (!options->include[0])
+        options->include = everything;
+    options->wants_sync = !agent->read_only && !agent->no_sync && (options->seed || options->sync);
+    return wrong ? wrong : pf_check_travel(options);
+}

@@ -1,0 +1,467 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pinfold agent: what a user and a script see of a run, and what comes home."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_run import KEY, Agent, drop_kept, execute, fix, tool, write
+from helpers import BUILD, ROOT, STRANGER
+
+MAIN = "int main(void) { return 0; }\n"
+
+
+def files(project: Path) -> dict[str, str]:
+    return {str(path.relative_to(project)): path.read_text()
+            for path in project.rglob("*") if path.is_file()}
+
+
+# ---- the ways to an end ----
+
+def test_without_a_terminal_it_shows_and_writes_nothing(agent: Agent) -> None:
+    before = files(agent.project)
+    done = agent(fix(agent))
+    assert done.returncode == 1
+    assert done.stdout.startswith("I look.\nI write.\nDone.\ndiff --git a/Makefile b/Makefile\n")
+    assert "there is no terminal to ask at; --yes writes" in done.stderr
+    assert files(agent.project) == before
+
+
+def test_its_calls_are_shown_with_time_and_status(agent: Agent) -> None:
+    lines = agent(fix(agent)).stderr.splitlines()
+    assert "[1] execute: cat src/main.c; echo oops >&2; exit 3" in lines
+    assert any(re.fullmatch(r"\[1\] exit 3, \d+\.\d s: \[stderr\] oops \(2 lines\)", line)
+               for line in lines), lines
+    numbers = {re.search(r"^\[(\d)\] write_file: (\S+), 1?\d B$", line).groups()
+               for line in lines if "write_file" in line}
+    assert numbers in ({("2", "src/main.c"), ("3", "Makefile")},
+                       {("3", "src/main.c"), ("2", "Makefile")})
+    assert any(re.fullmatch(r"\[2\] done, \d+\.\d s: Wrote 1?\d bytes to \S+\.", line)
+               for line in lines), lines
+    assert "  modified  src/main.c" in lines and "  added     Makefile" in lines
+    assert any("3 replies, 3 calls" in line and "tokens: 457 in, 7 of them cached, 55 out" in line
+               for line in lines), lines
+
+
+def test_yes_writes_every_kind_of_file_back(agent: Agent) -> None:
+    done = agent(fix(agent), "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (agent.project / "src/main.c").read_text() == "int main;\n"
+    assert (agent.project / "Makefile").read_text() == "all:\n"
+    assert "pinfold: wrote 2 files" in done.stderr
+
+
+def test_no_sync_shows_and_asks_nobody(agent: Agent) -> None:
+    before = files(agent.project)
+    done = agent(fix(agent), "--no-sync")
+    assert (done.returncode, files(agent.project)) == (0, before)
+    assert "+int main;" in done.stdout and "nothing was written back" not in done.stderr
+
+
+def test_diff_is_a_patch_that_git_takes(agent: Agent, tmp_path: Path) -> None:
+    done = agent(fix(agent), "--diff")
+    assert done.returncode == 0
+    assert done.stdout.startswith("diff --git")
+    assert "I look.\n" in done.stderr and "Done.\n" in done.stderr
+    other = tmp_path / "other"
+    subprocess.run(["cp", "-r", agent.project, other], check=True)
+    subprocess.run(["git", "apply"], input=done.stdout, text=True, cwd=other, check=True,
+                   env={**agent.env, "GIT_CEILING_DIRECTORIES": str(tmp_path)})
+    assert (other / "src/main.c").read_text() == "int main;\n"
+    assert (agent.project / "src/main.c").read_text() == MAIN
+
+
+def test_a_diff_that_lacks_something_says_so(agent: Agent) -> None:
+    model = agent.script([write("a.md", "a\n"), execute("head -c 100 /dev/zero > b.bin")], "Done.")
+    done = agent(model, "--diff")
+    assert done.returncode == 1
+    assert "the diff is not whole: 1 files" in done.stderr and "+a\n" in done.stdout
+    assert agent(model, "--diff", "--exclude", "*.bin").returncode == 0
+
+
+def test_a_reader_of_the_diff_that_goes_loses_nobody_s_work(agent: Agent) -> None:
+    model = agent.script([execute("seq 50000 > a.md")], "Done.")
+    child = agent.start(model, "--yes")
+    assert child.stdout.readline() == "Done.\n"
+    child.stdout.close()
+    err = child.stderr.read()
+    child.stderr.close()
+    assert child.wait(60) == 141, err
+    assert Path("a.md") in drop_kept(err)
+
+
+def test_diff_and_yes_do_both(agent: Agent) -> None:
+    done = agent(fix(agent), "--diff", "--yes")
+    assert done.returncode == 0 and done.stdout.startswith("diff --git")
+    assert (agent.project / "Makefile").exists()
+
+
+def test_changes_can_go_elsewhere(agent: Agent, tmp_path: Path) -> None:
+    before = files(agent.project)
+    done = agent(fix(agent), "--yes", f"--sync={tmp_path / 'out'}", "--include", "src/**")
+    assert done.returncode == 0, done.stderr
+    assert files(tmp_path / "out") == {"src/main.c": "int main;\n"}
+    assert files(agent.project) == before
+
+
+def test_an_agent_that_changes_nothing_is_done(agent: Agent) -> None:
+    done = agent(agent.script("There is nothing to do."))
+    assert (done.returncode, done.stdout) == (0, "There is nothing to do.\n")
+    assert "the agent has changed nothing" in done.stderr
+
+
+def test_what_is_deleted_is_told_and_stays_here(agent: Agent) -> None:
+    model = agent.script([execute("rm tool.sh; ln -s x src/link; chmod +x README.md")], "Done.")
+    done = agent(model, "--yes")
+    assert done.returncode == 1, done.stderr
+    assert "  deleted   tool.sh  # not deleted here: do it yourself" in done.stderr
+    assert "  added     src/link  # stays in the sandbox" in done.stderr
+    assert "nothing of that is written back" in done.stderr
+    assert (agent.project / "tool.sh").exists() and not (agent.project / "src/link").exists()
+    assert Path("README.md") in drop_kept(done.stderr)
+
+
+def test_quiet_leaves_words_and_diff(agent: Agent) -> None:
+    done = agent(fix(agent), "-q", "--no-sync")
+    assert done.returncode == 0 and done.stdout.startswith("I look.\n")
+    assert done.stderr == ""
+
+
+def test_json_tells_each_thing_in_a_line(agent: Agent) -> None:
+    events = agent.events(fix(agent), "--yes")
+    assert [event["event"] for event in events if event["event"] not in ("call", "result")] == [
+        "start", "seed", "text", "reply", "text", "reply", "text", "reply", "changes", "sync", "end"]
+    calls = [event for event in events if event["event"] == "call"]
+    results = {event["number"]: event for event in events if event["event"] == "result"}
+    assert [call["number"] for call in calls] == [1, 2, 3] and set(results) == {1, 2, 3}
+    assert calls[0]["input"] == {"command": "cat src/main.c; echo oops >&2; exit 3"}
+    assert results[1]["exit_code"] == 3 and "[stderr] oops" in results[1]["text"]
+    changes = next(event for event in events if event["event"] == "changes")
+    assert [(file["path"], file["kind"]) for file in changes["files"]] == [
+        ("Makefile", "added"), ("src/main.c", "modified")]
+    assert "+int main;" in changes["diff"] and changes["diff_is_whole"]
+    end = events[-1]
+    assert (end["status"], end["written"], end["turns"], end["calls"]) == (0, True, 3, 3)
+    assert end["usage"] == {"input": 450, "output": 55, "cache_read": 7, "cache_write": 0}
+
+
+# ---- what .gitignore names ----
+
+BUILDS = "# products\n\n*.o\n/target/\nlog [x].txt  \n\\#odd\n[broken\n"
+
+
+def build(agent: Agent) -> str:
+    """A model that makes products, and a .gitignore that would hide the rest."""
+    return agent.script([execute("ls -a target; mkdir -p target src/target; touch a.o src/b.o "
+                                 "target/c 'log x.txt' '#odd' src/target/d e.md; "
+                                 "echo '*' > .gitignore")], "Done.")
+
+
+@pytest.fixture
+def built(agent: Agent) -> Agent:
+    (agent.project / "target").mkdir()
+    (agent.project / "target/old").write_text("old\n")
+    (agent.project / ".gitignore").write_text(BUILDS)
+    return agent
+
+
+def test_products_stay_on_their_side(built: Agent) -> None:
+    events = built.events(build(built), "--yes")
+    result = next(event for event in events if event["event"] == "result")
+    assert result["exit_code"] == 0 and "No such file" in result["text"]
+    changes = next(event for event in events if event["event"] == "changes")
+    assert [file["path"] for file in changes["files"]] == [".gitignore", "e.md", "src/target/d"]
+    assert (built.project / "e.md").exists() and not (built.project / "a.o").exists()
+
+
+def test_products_travel_when_they_are_wanted(built: Agent) -> None:
+    events = built.events(build(built), "--yes", "--all")
+    assert "old" in next(event for event in events if event["event"] == "result")["text"]
+    assert all((built.project / name).exists() for name in ("a.o", "src/b.o", "target/c", "#odd"))
+
+
+def test_exceptions_are_not_guessed_at(agent: Agent) -> None:
+    (agent.project / ".gitignore").write_text("*.o\n!keep.o\n")
+    done = agent(agent.script([execute("touch keep.o a.o")], "Done."), "--yes")
+    assert done.returncode == 0 and ".gitignore is not used" in done.stderr
+    assert (agent.project / "keep.o").exists() and (agent.project / "a.o").exists()
+
+
+@pytest.mark.parametrize("kind", ["directory", "fifo", "large"])
+def test_a_gitignore_that_is_none_hides_nothing(agent: Agent, kind: str) -> None:
+    path = agent.project / ".gitignore"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.write_text("*.md\n" * 100_000)
+    done = agent(agent.script([execute("touch new.md")], "Done."), "--yes")
+    assert done.returncode == 0, done.stderr
+    assert (agent.project / "new.md").exists()
+
+
+# ---- what the agent has, and has not ----
+
+def test_secrets_of_the_folder_and_the_environment_stay_outside(agent: Agent) -> None:
+    (agent.project / ".env").write_text("TOKEN=hunter2hunter2\n")
+    (agent.project / "id.pem").write_text("hunter2hunter2\n")
+    agent.env |= {"ANTHROPIC_API_KEY": "hunter2hunter2", "AWS_SECRET_ACCESS_KEY": "hunter2hunter2"}
+    for backend in "isolated", "local":
+        events = agent.events(agent.script([execute("ls -a; env; cat .env id.pem")], "Done."),
+                              "--backend", backend)
+        result = next(event for event in events if event["event"] == "result")
+        assert "tool.sh" in result["text"] and "hunter2" not in json.dumps(events)
+
+
+def test_it_is_told_where_it_is_and_what_to_mind(agent: Agent) -> None:
+    model = agent.script({"expect": {"system": ["copy in a sandbox", "no network", "Be brief!"],
+                                     "first": "count the lines",
+                                     "tools": ["execute", "write_file"]}, "reply": "3"})
+    done = agent(model, "--system", "Be brief!", task="count the lines")
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+
+
+def test_a_task_can_come_from_stdin(agent: Agent) -> None:
+    model = agent.script({"expect": {"first": "a task\nof two lines"}, "reply": "ok"})
+    assert agent(model, task="-", input="a task\nof two lines\n").stdout == "ok\n"
+    assert "there is none" in agent(model, task="-").stderr
+
+
+def test_a_reader_reads_and_can_do_nothing_else(agent: Agent, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    model = agent.script(
+        {"expect": {"tools": ["read_file", "list_dir"], "no_tools": ["execute", "write_file"],
+                    "system": "neither change them nor run commands"},
+         "reply": [tool("read_file", path="src/main.c"), write("src/main.c", "x"),
+                   execute("touch x")]},
+        {"expect": {"results": [{"contains": "int main"}, {"error": True}, {"error": True}]},
+         "reply": "Good."})
+    before = files(agent.project)
+    done = agent(model, "--read-only", "--audit", log)
+    assert (done.returncode, done.stdout) == (0, "Good.\n"), done.stderr
+    assert files(agent.project) == before
+    # Not by good will: it works through a view, in which the workspace is mounted read-only.
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [event for event in events if event["event"] == "sandbox.view"]
+    assert not [event for event in events if event["event"] in ("sandbox.execute",
+                                                               "sandbox.write_file")]
+
+
+def test_limits_and_output_are_those_of_the_options(agent: Agent) -> None:
+    model = agent.script([execute("sleep 60")], [execute("seq 100000")], "Done.")
+    events = agent.events(model, "--timeout", "0.5", "--max-output", "1000", "--no-sync")
+    results = [event for event in events if event["event"] == "result"]
+    assert results[0]["exit_code"] == 124
+    assert results[1]["exit_code"] == 0 and len(results[1]["text"]) < 2000
+
+
+@pytest.mark.parametrize("mode", ["copy", "overlay"])
+def test_what_was_changed_here_meanwhile_is_never_written_over(agent: Agent, mode: str,
+                                                               tmp_path: Path) -> None:
+    """The agent waits until the user has changed two files, one of which it changes as well."""
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    model = agent.script(
+        [execute(f"touch {gate}/begun; while [ ! -e {gate}/go ]; do sleep 0.02; done"),
+         ], [write("README.md", "agent\n"), write("new.md", "agent\n")], "Done.")
+    child = agent.start(model, "--yes", "--rw", gate, "--seed-mode", mode)
+    try:
+        while not (gate / "begun").exists():
+            assert child.poll() is None, child.communicate()
+        (agent.project / "README.md").write_text("mine\n")
+        (agent.project / "src/main.c").write_text("mine, and longer than it was before\n")
+        (gate / "go").touch()
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 1, err
+    assert (agent.project / "README.md").read_text() == "mine\n"
+    assert (agent.project / "src/main.c").read_text() == "mine, and longer than it was before\n"
+    assert (agent.project / "new.md").read_text() == "agent\n"
+    assert "left as they are here:\npinfold:   README.md\n" in err
+    assert b"agent\n" in [text for path, text in drop_kept(err).items() if path.name == "README.md"]
+
+
+def test_its_own_output_is_no_part_of_the_project(agent: Agent) -> None:
+    with open(agent.project / "out.log", "w") as out:
+        done = agent(fix(agent), "--yes", "--session", "talk", capture_output=False, stdout=out,
+                     stderr=out)
+    log = (agent.project / "out.log").read_text()
+    assert done.returncode == 0, log
+    assert "out.log" not in log and "talk" not in log
+
+
+# ---- sessions ----
+
+def test_a_session_goes_on(agent: Agent, tmp_path: Path) -> None:
+    talk = tmp_path / "talk"
+    assert agent(fix(agent), "--yes", "--session", talk, task="first task").returncode == 0
+    assert talk.stat().st_mode & 0o777 == 0o600
+    model = agent.script({"expect": {"first": "first task", "last": "second task", "messages": 7},
+                          "reply": "I remember."})
+    done = agent(model, "--session", talk, task="second task")
+    assert (done.returncode, done.stdout) == (0, "I remember.\n"), done.stderr
+    assert len(json.loads(talk.read_text())["messages"]) == 8
+    assert list(tmp_path.glob("talk.*")) == []
+
+
+@pytest.mark.parametrize("text, reason", [
+    ("{", "expected"), ("{}", "no session"), ('{"pinfold_session": 2, "messages": []}', "no session"),
+    ('{"pinfold_session": 1, "messages": [{"blocks": [{"kind": "odd"}]}]}', 'no kind of block "odd"')])
+def test_a_file_that_is_no_session_is_told_and_left(agent: Agent, tmp_path: Path, text: str,
+                                                   reason: str) -> None:
+    talk = tmp_path / "talk"
+    talk.write_text(text)
+    done = agent(agent.script("Hello."), "--session", talk)
+    assert done.returncode == 125 and done.stdout == ""
+    assert f"session {talk}: " in done.stderr and reason in done.stderr
+    assert talk.read_text() == text
+
+
+# ---- agents that do not come to an end ----
+
+def test_a_loop_ends_with_the_turns(agent: Agent) -> None:
+    model = agent.script({"reply": [execute("true")], "times": 0})
+    done = agent(model, "--max-turns", "5")
+    assert done.returncode == 2
+    assert "stopped after 5 replies" in done.stderr and "--max-turns" in done.stderr
+
+
+def test_tokens_end_it_too_and_what_was_changed_is_offered(agent: Agent) -> None:
+    model = agent.script({"reply": [write("a.md", "a\n")], "times": 0,
+                          "usage": {"input": 40, "output": 10}})
+    done = agent(model, "--max-tokens", "120", "--yes")
+    assert done.returncode == 2
+    assert "the tokens of --max-tokens are used up" in done.stderr and "3 replies" in done.stderr
+    assert (agent.project / "a.md").read_text() == "a\n"
+
+
+@pytest.mark.parametrize("stop, reason", [("length", "was cut"), ("refusal", "refused")])
+def test_a_reply_that_is_no_end_is_told(agent: Agent, stop: str, reason: str) -> None:
+    done = agent(agent.script({"reply": "I", "stop": stop}))
+    assert done.returncode == 2 and reason in done.stderr
+
+
+def test_a_model_that_fails_later_keeps_what_was_done(agent: Agent) -> None:
+    model = agent.script([write("a.md", "a\n")],
+                         {"reply": "And", "error": {"message": "out of order", "status": 500}})
+    done = agent(model, "--yes")
+    assert done.returncode == 125
+    assert "out of order" in done.stderr and "+a" in done.stdout
+    assert (agent.project / "a.md").read_text() == "a\n"
+
+
+# ---- how it is called ----
+
+@pytest.mark.parametrize("words, reason", [
+    ([], "no task"),
+    ([""], "no task"),
+    (["fix", "it"], "put the task in quotes"),
+    (["--max-turns", "0", "x"], "1 to 100000"),
+    (["--max-turns", "many", "x"], "1 to 100000"),
+    (["--yes", "--no-sync", "x"], "contradict"),
+    (["--read-only", "--yes", "x"], "nothing to write back"),
+    (["--diff", "--json", "x"], "--json has the diff"),
+    (["--base-url", "http://me:hunter2@127.0.0.1/", "x"], "no user name or password"),
+    (["--base-url", "gopher://x", "x"], "base URL"),
+    (["--net", "host", "--backend", "local", "x"], "--net needs --backend isolated"),
+    (["--tty", "x"], "no such option"),
+    (["--seed", "/nonexistent", "x"], "/nonexistent"),
+])
+def test_mistakes_are_told_before_anything_is_done(agent: Agent, words: list[str],
+                                                   reason: str) -> None:
+    agent.env["OPENAI_API_KEY"] = KEY
+    done = subprocess.run([BUILD / "pinfold", "agent", "--model", "openai:x", *words], env=agent.env,
+                          cwd=agent.project, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert reason in done.stderr and "hunter2" not in done.stderr
+
+
+def test_no_model_is_told_and_the_environment_can_name_one(agent: Agent) -> None:
+    words = [BUILD / "pinfold", "agent", "x"]
+    options: dict[str, Any] = {"cwd": agent.project, "capture_output": True, "text": True,
+                               "timeout": 60, "stdin": subprocess.DEVNULL}
+    done = subprocess.run(words, env=agent.env, **options)
+    assert done.returncode == 125 and "PINFOLD_MODEL" in done.stderr
+    done = subprocess.run(words, env={**agent.env, "PINFOLD_MODEL": agent.script("Hello.")},
+                          **options)
+    assert (done.returncode, done.stdout) == (0, "Hello.\n")
+
+
+@pytest.mark.parametrize("model, name", [("anthropic:x", "ANTHROPIC_API_KEY"),
+                                         ("openai:x", "OPENAI_API_KEY"),
+                                         ("bedrock:x", "AWS_REGION"),
+                                         ("what:x", "anthropic")])
+def test_a_missing_key_is_named(agent: Agent, model: str, name: str) -> None:
+    agent.env["HOME"] = "/nonexistent"
+    done = agent(model)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert name in done.stderr and "files" not in done.stderr
+
+
+def test_a_home_directory_is_not_taken_by_accident(agent: Agent) -> None:
+    agent.env["HOME"] = str(agent.project)
+    done = agent(agent.script("Hello."))
+    assert done.returncode == 125 and "home directory" in done.stderr
+    assert agent(agent.script("Hello."), "--seed", ".").returncode == 0
+
+
+def test_a_workspace_of_ones_own_is_worked_in_and_kept(agent: Agent, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "a.md").write_text("a\n")
+    model = agent.script([execute("cat a.md > b.md")], "Done.")
+    done = agent(model, "--workspace", work)
+    assert done.returncode == 0, done.stderr
+    assert (work / "b.md").read_text() == "a\n"
+
+
+@pytest.mark.plain
+def test_the_small_programs_have_nothing_of_it() -> None:
+    for name in "pinfold", "pinfold-full":
+        if (BUILD / name).exists():
+            assert b"You work on a project in a workspace" not in (BUILD / name).read_bytes()
+    assert b"You work on a project in a workspace" in (BUILD / "pinfold-remote").read_bytes()
+
+
+def test_it_takes_no_libcurl_to_say_what_is_wrong(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    subprocess.run(["strace", "-f", "-e", "trace=execve,openat", "-o", trace, BUILD / "pinfold",
+                    "agent", "--model", "x"], capture_output=True, timeout=120, check=False)
+    assert "execve" in trace.read_text()
+    assert "pinfold-remote" not in trace.read_text()
+
+
+def test_the_demonstration_plays_on_a_copy_of_the_example(agent: Agent, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT / "examples/wordcount", copy)
+    done = agent(f"scripted:{ROOT}/examples/agent/demo.json", "--yes", cwd=copy,
+                 task="add an option -l")
+    assert done.returncode == 0, done.stderr
+    assert "only_lines" in (copy / "src/wordcount.c").read_text()
+    assert "4 replies, 4 calls" in done.stderr
+
+
+def test_an_ordinary_user_has_agents_too(as_stranger, common: Path) -> None:
+    user = STRANGER if os.getuid() == 0 else os.getuid()
+    project, script, tmp = common / "project", common / "script.json", common / "tmp"
+    project.mkdir()
+    tmp.mkdir()
+    (project / "a.md").write_text("a\n")
+    for path in project, project / "a.md", tmp:
+        os.chown(path, user, user)
+    script.write_text(json.dumps({"turns": [{"reply": [execute("id -un; echo b >> a.md")]},
+                                            {"expect": {"results": [{"contains": "agent"}]},
+                                             "reply": "Done."}]}))
+    done = as_stranger("agent", "--model", f"scripted:{script}", "--seed", project, "--yes", "do it",
+                       TMPDIR=str(tmp), HOME="/nonexistent")
+    assert done.returncode == 0, done.stderr
+    assert (project / "a.md").read_text() == "a\nb\n"
+    assert (project / "a.md").stat().st_uid == user and list(tmp.iterdir()) == []
