@@ -203,6 +203,27 @@ struct pinfold_backend_ops {
      * was; if not, for whatever reason, read_file is asked. Optional. */
     bool (*try_read_file)(void *state, const char *path, size_t limit,
                           struct pinfold_bytes *ret_content);
+
+    /* Optional, of backends whose workspace is a directory of this machine: descriptors of it, for
+     * looking at much of it at once (changes, search). *ret_root: the workspace as commands see it.
+     * *ret_upper: of an overlay what was changed in it, else -1. Both are the caller's to close.
+     * Valid after create, until close. Without it the files are fetched by sync_artifacts. */
+    int (*open_root)(void *state, int *ret_root, int *ret_upper, struct pinfold_cancel *cancel,
+                     struct pinfold_error *err);
+
+    /* Optional: write_file for a file that is there and has these very bytes, else EAGAIN. Without
+     * it the file is read again before it is written. */
+    int (*replace_file)(void *state, const char *path, const struct pinfold_bytes *expected,
+                        const void *data, size_t len, struct pinfold_cancel *cancel,
+                        struct pinfold_error *err);
+    /* Optional: delete a directory, not the root; when it is not empty, ENOTEMPTY or with recursive
+     * all that is in it. Without it a command does. */
+    int (*remove_dir)(void *state, const char *path, bool recursive, struct pinfold_cancel *cancel,
+                      struct pinfold_error *err);
+    /* Optional: move a file, link or directory, not the root; no_replace: EEXIST when something is
+     * there. EXDEV, for a directory, lets a command do it; so does having no such function. */
+    int (*move_path)(void *state, const char *src, const char *dest, bool no_replace,
+                     struct pinfold_cancel *cancel, struct pinfold_error *err);
 };
 
 /**

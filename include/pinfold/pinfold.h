@@ -8,6 +8,7 @@
 #include <pinfold/audit.h>
 #include <pinfold/backend.h>
 #include <pinfold/cancel.h>
+#include <pinfold/changes.h>
 #include <pinfold/daytona.h>
 #include <pinfold/error.h>
 #include <pinfold/hook.h>
@@ -19,6 +20,7 @@
 #include <pinfold/policy.h>
 #include <pinfold/result.h>
 #include <pinfold/sandbox.h>
+#include <pinfold/search.h>
 #include <pinfold/temp_workspace.h>
 #include <pinfold/terminal.h>
 #include <pinfold/tool.h>

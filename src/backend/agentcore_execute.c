@@ -103,8 +103,12 @@ static int add_command(struct pf_ac_box *box, const struct pf_run_request *reque
     size_t len = request->command_len;
     int r;
 
-    if (request->argv)
-        return add_words(script, request->argv) < 0 ? pf_fail_nomem(err) : 0;
+    if (request->argv) {
+        r = pf_buf_append_text(script, pf_remote_run_anyway(request->argv[0]));
+        if (r == 0)
+            r = add_words(script, request->argv);
+        return r < 0 ? pf_fail_nomem(err) : 0;
+    }
     if (len > WORD_MAX) {
         r = len > PF_AC_PART
                     ? pf_fail(err, PINFOLD_EVALUE, "the command is too long: %zu bytes", len)
@@ -116,7 +120,7 @@ static int add_command(struct pf_ac_box *box, const struct pf_run_request *reque
         return r < 0 ? pf_fail_nomem(err) : 0;
     }
     command = strndup(request->command, len);
-    r = command ? pf_buf_append_text(script, " /bin/sh -c ") : -PINFOLD_ENOMEM;
+    r = command ? pf_buf_append_text(script, " /bin/sh -c -- ") : -PINFOLD_ENOMEM;
     if (r == 0)
         r = pf_ac_quote(script, command);
     if (r == 0)

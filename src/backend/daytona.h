@@ -17,6 +17,7 @@
 
 #define PF_DT_CALL_NS (120 * PF_NS_PER_SEC)      /* of a small call */
 #define PF_DT_TRANSFER_NS (1800 * PF_NS_PER_SEC) /* of one that carries files */
+#define PF_DT_IDLE_NS (120 * PF_NS_PER_SEC)      /* of such a one, without a byte */
 #define PF_DT_INLINE ((size_t)16 * 1024)         /* bytes of output that come with the log */
 
 struct pf_dt_box {
@@ -36,6 +37,7 @@ struct pf_dt_box {
     char *id; /* of the sandbox */
     struct pf_daytona_toolbox toolbox;
     char *root, *scratch, *storage_key; /* directories there, of plain characters */
+    bool bare;                          /* the tools there cannot do what scripts need */
     pid_t owner;                        /* the process that made it: a fork of it must not end it */
     struct pinfold_cancel *stop;        /* fired to end the commands */
     pthread_t keeper;                   /* keeps it awake */
@@ -66,6 +68,8 @@ int pf_dt_sleep(int64_t ns, struct pinfold_cancel *cancel, struct pinfold_cancel
                 struct pinfold_error *err);
 
 int pf_dt_fail_start(const struct pf_dt_box *box, struct pinfold_error *err);
+/* Fails when nothing but commands works there. */
+int pf_dt_fail_bare(const struct pf_dt_box *box, struct pinfold_error *err);
 
 /* ---- daytona_orphans.c ---- */
 
@@ -75,8 +79,9 @@ void pf_dt_owner(char ret[static PF_DT_OWNER_MAX]);
 /* Delete what runs that died left behind. Only cancellation and want of memory fail. */
 int pf_dt_delete_orphans(struct pf_dt_box *box, struct pinfold_cancel *cancel,
                          struct pinfold_error *err);
-/* Delete a sandbox that was asked for, and whose id never came. */
-void pf_dt_delete_unseen(struct pf_dt_box *box, const char *owner);
+/* Delete a sandbox that was asked for, and whose id never came. The list of sandboxes lags behind,
+ * so it is looked at up to so many times. */
+void pf_dt_delete_unseen(struct pf_dt_box *box, const char *owner, int tries);
 /* The labels that an orphan of this workspace has; NULL: no memory. */
 json_t *pf_dt_labels(const struct pf_dt_box *box);
 

@@ -14,6 +14,7 @@
 #include "base/cancel.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "proc/command.h"
 #include "tree/data.h"
@@ -22,7 +23,9 @@
 #define WORD_MAX ((size_t)100000)        /* the kernel's limit there is 128 KiB */
 #define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
 #define SCRIPT_MAX ((size_t)64 << 20)
-enum { MARK_DIGITS = 16, TIMEOUT_STATUS = 124, KILLED_STATUS = 137 };
+#define IDLE_NS (30 * PF_NS_PER_SEC) /* of a download of one */
+#define LOST_NOTE "[output was lost: the command removed or replaced the files it went to]\n"
+enum { MARK_DIGITS = 16, TIMEOUT_STATUS = 124, SIGNAL_STATUS = 128, KILLED_STATUS = 137 };
 
 /* $1 a directory for the streams, $2 the root, $3 the directory to enter, $4 the mark, $5 how many
  * bytes of a stream come with the log; then what to run. */
@@ -32,7 +35,7 @@ static const char wrapper[] =
         "f() { echo \"pf-$m-f:$1\"; x; exit 1; }\n"
         "cd \"$R\" 2>/dev/null || f 'No such file or directory'\n"
         "i() { case \"$1/\" in \"$R\"/*) ;; *) f 'Invalid cross-device link';; esac; }\n"
-        "cd \"$C\" 2>/dev/null || { i \"$(readlink -m -- \"$C\")\"\n"
+        "cd \"$C\" 2>/dev/null || { p=$(readlink -m -- \"$C\" 2>/dev/null) && i \"$p\"\n"
         "[ -e \"$C\" ] || f 'No such file or directory'\n"
         "[ -d \"$C\" ] || f 'Not a directory'; f 'Permission denied'; }\n"
         "i \"$(pwd -P)\"\n"
@@ -41,12 +44,14 @@ static const char wrapper[] =
         "c() { exec env $s -u OLDPWD \"$@\"; }\n"
         "if mkdir -m 700 \"$d\" 2>/dev/null && : 2>/dev/null >\"$d/o\" && : >\"$d/e\" && "
         ": | base64 >/dev/null 2>&1; then\n"
-        "(c \"$@\") >\"$d/o\" 2>\"$d/e\"; r=$?\n"
-        "o=$(wc -c <\"$d/o\"); e=$(wc -c <\"$d/e\")\n"
+        /* Opened before the command has them, which may put anything in their place. */
+        "exec 6<\"$d/o\" 7<\"$d/o\" 8<\"$d/e\" 9<\"$d/e\"\n"
+        "(c \"$@\") >\"$d/o\" 2>\"$d/e\" 6<&- 7<&- 8<&- 9<&-; r=$?\n"
+        "o=$(wc -c <&6); e=$(wc -c <&8)\n"
         "echo \"pf-$m-b\"; echo \"pf-$m-b\" >&2\n"
-        "[ \"$o\" -gt \"$n\" ] || head -c \"$o\" \"$d/o\" | base64\n"
-        "[ \"$e\" -gt \"$n\" ] || head -c \"$e\" \"$d/e\" | base64 >&2\n"
-        "[ \"$o\" -gt \"$n\" ] || [ \"$e\" -gt \"$n\" ] || rm -rf \"$d\"\n"
+        "[ \"$o\" -gt \"$n\" ] || head -c \"$o\" <&7 | base64\n"
+        "[ \"$e\" -gt \"$n\" ] || head -c \"$e\" <&9 | base64 >&2\n"
+        "[ \"$o\" -gt \"$n\" ] || [ \"$e\" -gt \"$n\" ] || rm -rf \"$d\" 2>/dev/null\n"
         "echo \"pf-$m-r:$((r)):$((o)):$((e))\"\n"
         "else\n"
         "echo \"pf-$m-m\"; echo \"pf-$m-m\" >&2\n"
@@ -65,6 +70,7 @@ struct command {
     char file[PF_DT_PATH_MAX]; /* the command's, or "" */
     bool kept;                 /* the directory is still there */
     bool merged;               /* the log is all there is */
+    bool lost;                 /* a stream's file is not there, or is none */
     int status;
     int64_t sizes[2];
     struct pf_buf texts[2];
@@ -96,8 +102,12 @@ static int add_command(struct command *command, struct pf_buf *text, struct pinf
     size_t len = request->command_len;
     int r;
 
-    if (request->argv)
-        return add_words(text, request->argv) < 0 ? pf_fail_nomem(err) : 0;
+    if (request->argv) {
+        r = pf_buf_append_text(text, pf_remote_run_anyway(request->argv[0]));
+        if (r == 0)
+            r = add_words(text, request->argv);
+        return r < 0 ? pf_fail_nomem(err) : 0;
+    }
     if (len > WORD_MAX) {
         pf_dt_scratch(command->box, command->file);
         r = pf_dt_put_bytes(command->box, command->file, request->command, len, request->cancel,
@@ -108,7 +118,7 @@ static int add_command(struct command *command, struct pf_buf *text, struct pinf
         return r < 0 ? pf_fail_nomem(err) : 0;
     }
     line = strndup(request->command, len);
-    r = line ? pf_buf_append_text(text, " /bin/sh -c") : -PINFOLD_ENOMEM;
+    r = line ? pf_buf_append_text(text, " /bin/sh -c --") : -PINFOLD_ENOMEM;
     if (r == 0)
         r = add_word(text, line);
     if (r == 0)
@@ -204,7 +214,8 @@ static int understand(struct command *command, const struct pf_dt_run *run,
         return r;
     command->merged = find_mark(command, &run->out, 0, "m") != NULL;
     if (!end ||
-        sscanf(strchr(end, ':') + 1, "%d:%lld:%lld", &command->status, &sizes[0], &sizes[1]) != 3)
+        sscanf(strchr(end, ':') + 1, "%d:%lld:%lld", &command->status, &sizes[0], &sizes[1]) != 3 ||
+        command->status < 0 || command->status > 255)
         return pf_fail(err, PINFOLD_EBACKEND,
                        "Daytona: the log of the command is not whole (%zu bytes, status %d)",
                        run->out.len, run->status);
@@ -230,11 +241,28 @@ static int write_sink(void *ctx, const void *data, size_t len, struct pinfold_er
     return r < 0 ? pf_fail_os(err, -r, "keep the output of the command") : 0;
 }
 
-/* One that is not there, because the command was killed before it began, is empty. */
-static int fetch_stream(struct command *command, int number, uint64_t limit, int *ret_fd,
-                        struct pinfold_error *err)
+/* Whether it is a file: a pipe in its place would have the service wait for who writes to it.
+ * Returns 1 when it is, 0 when it is none, or a negative code. */
+static int is_file(struct command *command, const char *path, const struct pf_daytona_call *call,
+                   struct pinfold_error *err)
+{
+    json_auto_t *info = NULL;
+    const char *mode;
+    int r = pf_daytona_file_info(&command->box->toolbox, path, call, &info, err);
+
+    if (r < 0)
+        return err->http_status == 404 ? 0 : r;
+    mode = json_string_value(json_object_get(info, "mode"));
+    return !json_is_true(json_object_get(info, "isDir")) && (!mode || mode[0] == '-');
+}
+
+/* partly: the command was killed, maybe before it began, and the service may be in no state to tell
+ * anything: what it has is all there will be. */
+static int fetch_stream(struct command *command, int number, uint64_t limit, bool partly,
+                        int *ret_fd, struct pinfold_error *err)
 {
     const struct pf_daytona_call call = { .deadline = pf_clock_deadline(PF_DT_TRANSFER_NS),
+                                          .idle_ns = IDLE_NS,
                                           .cancel = command->request.cancel };
     struct pinfold_error own = PINFOLD_ERROR_INIT;
     char path[PF_DT_PATH_MAX + 8];
@@ -244,9 +272,20 @@ static int fetch_stream(struct command *command, int number, uint64_t limit, int
     *ret_fd = pf_remote_unnamed(err);
     if (*ret_fd < 0)
         return *ret_fd;
-    r = pf_daytona_file_get(&command->box->toolbox, path, limit, &call, write_sink, ret_fd, &own);
-    if (r == 0 || own.http_status == 404)
+    r = is_file(command, path, &call, &own);
+    /* One that is missing may never have been made, when the command was killed. */
+    command->lost = command->lost || (r == 0 && !(partly && own.http_status == 404));
+    if (r == 1)
+        r = pf_daytona_file_get(&command->box->toolbox, path, limit, &call, write_sink, ret_fd,
+                                &own);
+    if (r >= 0)
         return 0;
+    if (partly && r != -PINFOLD_ECANCELLED && r != -PINFOLD_ENOMEM) {
+        command->lost = true;
+        pf_log(PINFOLD_LOG_WARNING, "Daytona: the output of a command that was killed: %s",
+               own.msg);
+        return 0;
+    }
     close(TAKE_FD(*ret_fd));
     if (err)
         *err = own;
@@ -259,7 +298,7 @@ static bool wants_all(const struct pf_run_request *request)
 }
 
 /* Give one stream to the composer, from wherever it is. */
-static int give_stream(struct command *command, struct pf_capture *capture, int number, bool fetch,
+static int give_stream(struct command *command, struct pf_capture *capture, int number, bool partly,
                        struct pinfold_error *err)
 {
     const struct pf_run_request *request = &command->request;
@@ -267,10 +306,10 @@ static int give_stream(struct command *command, struct pf_capture *capture, int 
     int fd = -1, r = 0;
 
     /* What a process in the background goes on writing is not the command's any more. */
-    if (!fetch && (uint64_t)command->sizes[number] < limit)
+    if (!partly && (uint64_t)command->sizes[number] < limit)
         limit = (uint64_t)command->sizes[number];
-    if (fetch || command->sizes[number] > (int64_t)PF_DT_INLINE)
-        r = fetch_stream(command, number, limit, &fd, err);
+    if (partly || command->sizes[number] > (int64_t)PF_DT_INLINE)
+        r = fetch_stream(command, number, limit, partly, &fd, err);
     return r < 0 ? r : pf_remote_give(capture, number, &command->texts[number], fd, err);
 }
 
@@ -279,6 +318,7 @@ static int compose(struct command *command, bool partly, const char *notes,
                    struct pinfold_execute_result *ret, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_capture_done) struct pf_capture capture;
+    char all[300];
     int r = 0;
 
     pf_capture_init(&capture, &command->request);
@@ -293,7 +333,10 @@ static int compose(struct command *command, bool partly, const char *notes,
         stream->raw_bytes = size;
     }
     ret->exit_code = command->status;
-    return pf_capture_finish(&capture, notes, ret, err);
+    snprintf(all, sizeof(all), "%s%s", notes, command->lost ? LOST_NOTE : "");
+    if (command->lost)
+        pf_log(PINFOLD_LOG_WARNING, "Daytona: output of a command was lost");
+    return pf_capture_finish(&capture, all, ret, err);
 }
 
 /* ---- ends ---- */
@@ -301,8 +344,15 @@ static int compose(struct command *command, bool partly, const char *notes,
 static int finished(struct command *command, const struct pf_dt_run *run,
                     struct pinfold_execute_result *ret, struct pinfold_error *err)
 {
-    int r = understand(command, run, err);
+    int r;
 
+    /* Whatever the command did to the shell around it, it has ended, and its streams are there. */
+    if (run->status > SIGNAL_STATUS && !find_mark(command, &run->out, 0, "r:")) {
+        command->status = run->status;
+        command->kept = true;
+        return compose(command, true, "[the shell that ran the command was killed]\n", ret, err);
+    }
+    r = understand(command, run, err);
     return r < 0 ? r
                  : compose(command, false,
                            command->merged ? "[the streams came by the service's log, which adds "

@@ -52,7 +52,9 @@ static int fail_status(struct pinfold_error *err, const struct pinfold_error *ow
 
 static struct pf_daytona_call call_for(int64_t ns, struct pinfold_cancel *cancel)
 {
-    return (struct pf_daytona_call){ .deadline = pf_clock_deadline(ns), .cancel = cancel };
+    return (struct pf_daytona_call){ .deadline = pf_clock_deadline(ns),
+                                     .idle_ns = PF_DT_IDLE_NS,
+                                     .cancel = cancel };
 }
 
 /* ---- reading ---- */
@@ -264,7 +266,8 @@ static int take_theirs(struct listing *listing, const json_t *entries, size_t li
         const char *mode = json_string_value(json_object_get(entry, "mode"));
         bool is_dir = json_is_true(json_object_get(entry, "isDir")), is_link = false;
         char type = is_dir ? 'd' : !mode || mode[0] == '-' ? 'f' : 'o';
-        if (!name)
+        json_int_t size;
+        if (!name || strlen(name) != json_string_length(json_object_get(entry, "name")))
             return -PINFOLD_EBACKEND;
         if (strstr(name, REPLACEMENT))
             return 1;
@@ -272,8 +275,9 @@ static int take_theirs(struct listing *listing, const json_t *entries, size_t li
             const char *last = strrchr(listing->infos.items[k].path, '/');
             is_link = strcmp(last ? last + 1 : listing->infos.items[k].path, name) == 0;
         }
+        size = json_integer_value(json_object_get(entry, "size"));
         if (!is_link)
-            r = add_entry(listing, name, type, json_integer_value(json_object_get(entry, "size")));
+            r = add_entry(listing, name, type, size < 0 ? -1 : size);
         if (r < 0)
             return r;
     }

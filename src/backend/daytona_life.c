@@ -13,17 +13,28 @@
 
 #define WORKSPACE "workspace"      /* beside what is there from the start */
 #define SCRATCH ".pinfold-scratch" /* likewise, for what is on its way */
+#define GNU_MARK "has all"         /* of what scripts need */
 #define DELETE_NS (60 * PF_NS_PER_SEC)
 #define LOOK_NS (30 * PF_NS_PER_SEC)
 #define FIRST_POLL_NS (100 * PF_NS_PER_MS)
 #define STEADY_NS (5 * PF_NS_PER_SEC) /* so long at the first pace */
-enum { MAX_TRIES = 4 };
+enum { MAX_TRIES = 4, UNSEEN_TRIES = 3 };
 
 int pf_dt_fail_start(const struct pf_dt_box *box, struct pinfold_error *err)
 {
     return box->root ? 0
                      : pf_fail(err, PINFOLD_ESTART,
                                "Daytona: no sandbox: the workspace is not started");
+}
+
+int pf_dt_fail_bare(const struct pf_dt_box *box, struct pinfold_error *err)
+{
+    return box->bare ? pf_fail(err, PINFOLD_EBACKEND,
+                               "Daytona: the sandbox's image has no GNU coreutils, findutils and "
+                               "tar: "
+                               "commands run, but files need them (Alpine: apk add coreutils "
+                               "findutils tar gzip)")
+                     : 0;
 }
 
 int pf_dt_sleep(int64_t ns, struct pinfold_cancel *cancel, struct pinfold_cancel *also,
@@ -55,12 +66,13 @@ static bool is_one_of(const char *state, const char *const *list)
     return false;
 }
 
-static int fail_state(const json_t *sandbox, struct pinfold_error *err)
+static int fail_state(const struct pf_dt_box *box, const json_t *sandbox, struct pinfold_error *err)
 {
     const char *reason = json_string_value(json_object_get(sandbox, "errorReason"));
 
     return pf_fail(err, PINFOLD_EBACKEND, "Daytona: the sandbox is in state \"%s\"%s%s",
-                   PF_QUOTE(state_of(sandbox)), reason ? ": " : "", reason ? PF_QUOTE(reason) : "");
+                   PF_QUOTE(state_of(sandbox)), reason ? ": " : "",
+                   reason ? PF_QUOTE(pf_daytona_words(box->client, reason)) : "");
 }
 
 /* How often a wait looks: at a steady pace first, then more and more seldom. */
@@ -98,7 +110,7 @@ static int wait_started(struct pf_dt_box *box, json_t **sandbox, int64_t deadlin
 
     while (strcmp(state_of(*sandbox), "started") != 0) {
         if (is_one_of(state_of(*sandbox), dead))
-            return fail_state(*sandbox, err);
+            return fail_state(box, *sandbox, err);
         if (late)
             return pf_fail(err, PINFOLD_ETIMEOUT,
                            "Daytona: the sandbox has not started in %u s: it is in state \"%s\" "
@@ -195,11 +207,13 @@ static json_t *create_body(const struct pf_dt_box *box, const char *owner)
     return NULL;
 }
 
-/* A request that may have reached the service may have made a sandbox. */
+/* A request that may have reached the service may have made a sandbox; and one that fails to start
+ * while the service waits for it is a 400, but there. */
 static bool may_exist(const struct pinfold_error *err)
 {
     if (err->code == PINFOLD_EBACKEND)
-        return err->http_status == 0 || err->http_status >= 500 || err->http_status == 408;
+        return err->http_status == 0 || err->http_status >= 500 || err->http_status == 408 ||
+               err->http_status == 400;
     return err->code != PINFOLD_ENOMEM && err->code != PINFOLD_EVALUE && !err->retryable;
 }
 
@@ -219,7 +233,7 @@ static int ask_for_sandbox(struct pf_dt_box *box, int64_t deadline, json_t **ret
                        "Daytona: an option is no UTF-8, or there is no memory");
     r = pf_daytona_create(box->client, body, &call, ret, err);
     if (r < 0 && may_exist(err))
-        pf_dt_delete_unseen(box, owner);
+        pf_dt_delete_unseen(box, owner, err->http_status == 400 ? 1 : UNSEEN_TRIES);
     if (r < 0)
         return r;
     id = json_string_value(json_object_get(*ret, "id"));
@@ -242,8 +256,10 @@ static bool is_plain_path(const char *path)
 static int make_directories(struct pf_dt_box *box, struct pinfold_cancel *cancel,
                             struct pinfold_error *err)
 {
-    static const char script[] = "exec /bin/sh -c 'mkdir -p " WORKSPACE " " SCRATCH
-                                 " && chmod 700 " SCRATCH " && pwd -P' </dev/null";
+    static const char script[] =
+            "exec /bin/sh -c 'mkdir -p " WORKSPACE " " SCRATCH " && chmod 700 " SCRATCH
+            " && pwd -P || exit; readlink -m / && stat -Lc %s / && find / -maxdepth 0 -printf . && "
+            "tar --version | grep GNU && echo \" " GNU_MARK "\"; exit 0' </dev/null 2>/dev/null";
     const struct pf_daytona_call call = { .deadline = pf_clock_deadline(PF_DT_CALL_NS),
                                           .cancel = cancel };
     PF_CLEANUP(pf_buf_done) struct pf_buf text = PF_BUF_INIT(64 * 1024);
@@ -256,6 +272,7 @@ static int make_directories(struct pf_dt_box *box, struct pinfold_cancel *cancel
     } while (r < 0 && pf_dt_again(box, &tries, true, cancel, err));
     if (r < 0)
         return -err->code;
+    box->bare = !text.data || !strstr(text.data, GNU_MARK);
     if (text.data)
         text.data[strcspn(text.data, "\r\n")] = '\0';
     if (status != 0 || !text.data || !is_plain_path(text.data))
@@ -334,7 +351,7 @@ int pf_dt_delete(struct pf_dt_box *box, struct pinfold_error *err)
     int r = 0;
 
     pf_dt_keeper_end(box);
-    if (box->id && !box->lost)
+    if (box->id) /* also when it seemed to be gone: that costs nothing */
         r = delete_until_gone(box, &own);
     if (r < 0) {
         pf_log(PINFOLD_LOG_ERROR, "Daytona: sandbox %s is left, and may cost money: %s",
@@ -397,7 +414,7 @@ static int wake_locked(struct pf_dt_box *box, struct pinfold_cancel *cancel,
         if (is_one_of(state_of(sandbox), gone))
             return fail_lost(box, err);
         if (is_one_of(state_of(sandbox), dead) || pf_clock_now() >= deadline)
-            return fail_state(sandbox, err);
+            return fail_state(box, sandbox, err);
         woken = 1;
         r = is_one_of(state_of(sandbox), asleep) ? start_it(box, cancel, err) : 0;
         if (r == 0)

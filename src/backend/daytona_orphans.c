@@ -5,6 +5,8 @@
  * machine is known to be gone. Of one elsewhere that cannot be known: but whoever lives keeps his
  * sandbox awake, so one that is stopped is an orphan.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,7 @@
 #define WORKSPACE_LABEL "pinfold-workspace"
 #define OWNER_LABEL "pinfold-owner"
 #define LIST_NS (30 * PF_NS_PER_SEC)
-enum { MACHINE_DIGITS = 16, UNSEEN_TRIES = 3 };
+enum { MACHINE_DIGITS = 16 };
 
 /* ---- processes ---- */
 
@@ -77,14 +79,18 @@ enum owner { DEAD, ALIVE, UNKNOWN };
 static enum owner look_for_owner(const char *label)
 {
     char machine[MACHINE_DIGITS + 1], theirs[MACHINE_DIGITS + 1] = "";
-    unsigned long long start;
+    unsigned long long start, found;
     long pid;
 
     machine_id(machine);
     if (!label || sscanf(label, "%16[0-9a-f]-%ld-%llu-", theirs, &pid, &start) != 3 ||
-        strcmp(theirs, machine) != 0)
+        strcmp(theirs, machine) != 0 || pid <= 0)
         return UNKNOWN;
-    return start_of(pid) == start ? ALIVE : DEAD;
+    found = start_of(pid);
+    /* A /proc that is mounted with hidepid shows only one's own. */
+    if (found == 0 && (kill((pid_t)pid, 0) == 0 || errno != ESRCH))
+        return UNKNOWN;
+    return found == start ? ALIVE : DEAD;
 }
 
 /* ---- labels ---- */
@@ -180,8 +186,9 @@ int pf_dt_delete_orphans(struct pf_dt_box *box, struct pinfold_cancel *cancel,
         if (r == 0 && id && is_orphan(item, wanted))
             r = delete_orphan(box, id, wanted, &call, &one);
     }
-    /* Bad credentials are told once, by what follows. */
-    if (r < 0 && one.http_status != 401 && one.http_status != 403)
+    /* A service that is not there, or wants other credentials, is told once, by what follows. */
+    if (r < 0 && one.code != PINFOLD_EOS && one.http_status != 401 && one.http_status != 403 &&
+        one.http_status != 404)
         pf_log(PINFOLD_LOG_WARNING, "Daytona: sandboxes of earlier runs may be left: %s", one.msg);
     if (r != -PINFOLD_ECANCELLED && r != -PINFOLD_ENOMEM)
         return 0;
@@ -210,15 +217,14 @@ static int delete_listed(struct pf_dt_box *box, const json_t *wanted, bool *ret_
     return r;
 }
 
-/* The list lags behind, so it is looked at more than once. */
-void pf_dt_delete_unseen(struct pf_dt_box *box, const char *owner)
+void pf_dt_delete_unseen(struct pf_dt_box *box, const char *owner, int tries)
 {
     json_auto_t *wanted = json_pack("{s:s}", OWNER_LABEL, owner);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     bool found = false;
     int r = 0;
 
-    for (int i = 0; wanted && !found && i < UNSEEN_TRIES; i++) {
+    for (int i = 0; wanted && !found && i < tries; i++) {
         if (i > 0)
             pf_dt_sleep(PF_NS_PER_SEC, NULL, NULL, NULL);
         r = delete_listed(box, wanted, &found, &err);

@@ -52,6 +52,7 @@ int pf_dt_put(struct pf_dt_box *box, struct pf_daytona_put *files, size_t count,
               struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     const struct pf_daytona_call call = { .deadline = pf_clock_deadline(PF_DT_TRANSFER_NS),
+                                          .idle_ns = PF_DT_IDLE_NS,
                                           .cancel = cancel };
     struct pinfold_error own = PINFOLD_ERROR_INIT;
     unsigned tries = 0;
@@ -165,6 +166,8 @@ int pf_dt_script(struct pf_dt_box *box, const char *script, const char *const *w
     char file[PF_DT_PATH_MAX];
     int status = -1, r = pf_dt_fail_start(box, err);
 
+    if (r == 0)
+        r = pf_dt_fail_bare(box, err);
     if (r < 0)
         return r;
     r = write_script(box, script, words, &whole);

@@ -11,6 +11,7 @@
 
 #include "backend/daytona.h"
 #include "backend/local_files.h"
+#include "backend/remote_archive.h"
 #include "backend/remote_tree.h"
 #include "base/cancel.h"
 #include "base/cleanup.h"
@@ -22,6 +23,8 @@
 #include "tree/place.h"
 
 enum { BATCH = 128 }; /* files that are open at a time */
+/* Of one file: what costs nothing there, a file of holes, is not waited for without an end here. */
+#define FETCH_MAX ((uint64_t)16 << 30)
 
 /* ---- out ---- */
 
@@ -37,6 +40,7 @@ struct stage_writer {
     int stage_fd;
     const struct incoming *current;
     int fd;
+    uint64_t total; /* of the current one */
 };
 
 /* Make the file of the one that comes now. One that was asked for twice comes twice. */
@@ -51,6 +55,7 @@ static int turn_to(struct stage_writer *writer, const struct incoming *file,
     if (writer->fd >= 0)
         close(writer->fd);
     writer->current = file;
+    writer->total = 0;
     writer->fd = -1;
     parent = pf_beneath_open_parent(writer->stage_fd, file->path, true, &name);
     if (parent < 0)
@@ -68,15 +73,32 @@ static int take_bytes(void *ctx, const void *data, size_t len, struct pinfold_er
 
     if (r < 0)
         return r;
-    r = pf_write_all(file->writer->fd, data, len);
+    file->writer->total += len;
+    if (file->writer->total > FETCH_MAX)
+        return pf_fail_at(err, EFBIG, "keep", file->path);
+    r = pf_remote_keep(file->writer->fd, data, len);
+    /* It may have been a hole, which has no end by itself. */
+    if (r == 0 && ((const char *)data)[len - 1] == '\0' &&
+        ftruncate(file->writer->fd, (off_t)file->writer->total) < 0)
+        r = -errno;
     return r < 0 ? pf_fail_os(err, -r, "keep \"%s\"", PF_QUOTE(file->path)) : 0;
 }
 
-/* One whose name is no UTF-8 cannot stand in a list, but in an address. */
+/* A list is JSON, and the reply names its parts in headers as they are: what is no UTF-8, or ends a
+ * line, cannot stand there, but in an address. */
+static bool can_be_listed(const char *path)
+{
+    for (const char *c = path; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            return false;
+    return pf_utf8_valid(path, strlen(path), NULL);
+}
+
 static int fetch_alone(struct pf_dt_box *box, struct pf_daytona_fetch *fetch,
                        struct pinfold_cancel *cancel)
 {
     const struct pf_daytona_call call = { .deadline = pf_clock_deadline(PF_DT_TRANSFER_NS),
+                                          .idle_ns = PF_DT_IDLE_NS,
                                           .cancel = cancel };
     int r = pf_daytona_file_get(&box->toolbox, fetch->path, PF_BUF_UNLIMITED, &call, fetch->fn,
                                 fetch->ctx, &fetch->error);
@@ -89,6 +111,7 @@ static int fetch_list(struct pf_dt_box *box, struct pf_daytona_fetch *list, size
                       struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     const struct pf_daytona_call call = { .deadline = pf_clock_deadline(PF_DT_TRANSFER_NS),
+                                          .idle_ns = PF_DT_IDLE_NS,
                                           .cancel = cancel };
     struct pinfold_error own = PINFOLD_ERROR_INIT;
     size_t listed = 0;
@@ -96,7 +119,7 @@ static int fetch_list(struct pf_dt_box *box, struct pf_daytona_fetch *list, size
 
     for (size_t i = 0; r == 0 && i < count; i++) {
         struct pf_daytona_fetch one = list[i];
-        if (pf_utf8_valid(one.path, strlen(one.path), NULL)) { /* those come first */
+        if (can_be_listed(one.path)) { /* those come first */
             list[i] = list[listed];
             list[listed++] = one;
             continue;
@@ -171,6 +194,8 @@ static int fetch_all(struct download *download, struct stage_writer *writer,
 
     for (size_t i = 0; r == 0 && i < download->count; i++) {
         struct incoming *file = &download->incoming[i];
+        if (download->verdicts[i].size > FETCH_MAX)
+            download->verdicts[i].sys_errno = EFBIG;
         if (download->verdicts[i].sys_errno)
             continue;
         *file = (struct incoming){ writer, download->files[i].path, NULL,

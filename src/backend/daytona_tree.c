@@ -67,6 +67,7 @@ static int download(struct pf_dt_box *box, const char *path, uint64_t limit, int
                     struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     const struct pf_daytona_call call = { .deadline = pf_clock_deadline(PF_DT_TRANSFER_NS),
+                                          .idle_ns = PF_DT_IDLE_NS,
                                           .cancel = cancel };
     PF_CLEANUP(pf_inflater_freep) struct pf_inflater *inflater = NULL;
     struct pinfold_error own = PINFOLD_ERROR_INIT;
@@ -125,6 +126,8 @@ int pf_dt_seed(void *state, const struct pinfold_seed_request *request,
     struct pf_remote remote = remote_of(state);
     int r = pf_dt_fail_start(state, err);
 
+    if (r == 0)
+        r = pf_dt_fail_bare(state, err);
     return r < 0 ? r : pf_remote_seed(&remote, request, ret_result, cancel, err);
 }
 
@@ -135,5 +138,7 @@ int pf_dt_sync(void *state, const struct pinfold_sync_request *request,
     struct pf_remote remote = remote_of(state);
     int r = pf_dt_fail_start(state, err);
 
+    if (r == 0)
+        r = pf_dt_fail_bare(state, err);
     return r < 0 ? r : pf_remote_sync(&remote, request, ret_result, cancel, err);
 }

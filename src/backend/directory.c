@@ -228,7 +228,37 @@ int pf_directory_move_file(void *state, const char *src, const char *dest,
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
     int r = pf_directory_get_root(state, &root, cancel, err);
 
-    return r < 0 ? r : pf_file_move(root->fd, src, dest, err);
+    return r < 0 ? r : pf_file_move(root->fd, src, dest, 0, err);
+}
+
+int pf_directory_replace_file(void *state, const char *path, const struct pinfold_bytes *expected,
+                              const void *data, size_t len, struct pinfold_cancel *cancel,
+                              struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
+    int r = pf_directory_get_root(state, &root, cancel, err);
+
+    return r < 0 ? r : pf_file_replace(root->fd, path, expected, data, len, cancel, err);
+}
+
+int pf_directory_remove_dir(void *state, const char *path, bool recursive,
+                            struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
+    int r = pf_directory_get_root(state, &root, cancel, err);
+
+    return r < 0 ? r : pf_dir_remove(root->fd, path, recursive, err);
+}
+
+int pf_directory_move_path(void *state, const char *src, const char *dest, bool no_replace,
+                           struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
+    int r = pf_directory_get_root(state, &root, cancel, err);
+
+    return r < 0 ? r
+                 : pf_file_move(root->fd, src, dest,
+                                PF_MOVE_DIRS | (no_replace ? PF_MOVE_NO_REPLACE : 0), err);
 }
 
 int pf_directory_upload_files(void *state, const struct pinfold_upload *files, size_t count,
@@ -273,6 +303,22 @@ int pf_directory_sync_artifacts(void *state, const struct pinfold_sync_request *
 
     return r < 0 ? r
                  : pf_local_sync(root->fd, NULL, dir->real_root, request, ret_result, cancel, err);
+}
+
+int pf_directory_open_root(void *state, int *ret_root, int *ret_upper,
+                           struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
+    int fd, r = pf_directory_get_root(state, &root, cancel, err);
+
+    if (r < 0)
+        return r;
+    fd = fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return pf_fail_os(err, errno, "open the workspace");
+    *ret_root = fd;
+    *ret_upper = -1;
+    return 0;
 }
 
 /* ---- commands ---- */

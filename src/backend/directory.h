@@ -84,5 +84,14 @@ int pf_directory_seed_workspace(void *state, const struct pinfold_seed_request *
 int pf_directory_sync_artifacts(void *state, const struct pinfold_sync_request *request,
                                 struct pinfold_sync_result *ret_result,
                                 struct pinfold_cancel *cancel, struct pinfold_error *err);
+int pf_directory_replace_file(void *state, const char *path, const struct pinfold_bytes *expected,
+                              const void *data, size_t len, struct pinfold_cancel *cancel,
+                              struct pinfold_error *err);
+int pf_directory_remove_dir(void *state, const char *path, bool recursive,
+                            struct pinfold_cancel *cancel, struct pinfold_error *err);
+int pf_directory_move_path(void *state, const char *src, const char *dest, bool no_replace,
+                           struct pinfold_cancel *cancel, struct pinfold_error *err);
+int pf_directory_open_root(void *state, int *ret_root, int *ret_upper,
+                           struct pinfold_cancel *cancel, struct pinfold_error *err);
 
 #endif

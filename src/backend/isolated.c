@@ -43,6 +43,17 @@ static int isolated_upload_files(void *state, const struct pinfold_upload *files
                                              err);
 }
 
+static int isolated_replace_file(void *state, const char *path,
+                                 const struct pinfold_bytes *expected, const void *data, size_t len,
+                                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct pf_isolated *isolated = state;
+    int r = pf_quota_admit(&isolated->quota, len + PF_USAGE_PER_ENTRY, err);
+
+    return r < 0 ? pf_wrap(err, r, "write %s", PF_QUOTE(path))
+                 : pf_directory_replace_file(state, path, expected, data, len, cancel, err);
+}
+
 /* ---- what takes away from it ---- */
 
 static int isolated_remove_file(void *state, const char *path, struct pinfold_cancel *cancel,
@@ -50,6 +61,17 @@ static int isolated_remove_file(void *state, const char *path, struct pinfold_ca
 {
     struct pf_isolated *isolated = state;
     int r = pf_directory_remove_file(state, path, cancel, err);
+
+    if (r == 0)
+        pf_quota_shrunk(&isolated->quota);
+    return r;
+}
+
+static int isolated_remove_dir(void *state, const char *path, bool recursive,
+                               struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct pf_isolated *isolated = state;
+    int r = pf_directory_remove_dir(state, path, recursive, cancel, err);
 
     if (r == 0)
         pf_quota_shrunk(&isolated->quota);
@@ -81,6 +103,10 @@ static const struct pinfold_backend_ops isolated_ops = {
     .storage_key = pf_directory_storage_key,
     .free = pf_isolated_free,
     .watch_network = pf_isolated_watch_network,
+    .open_root = pf_isolated_open_root,
+    .replace_file = isolated_replace_file,
+    .remove_dir = isolated_remove_dir,
+    .move_path = pf_directory_move_path,
 };
 
 /* What of it reads. Its root is open from the start, and is its parent's. */

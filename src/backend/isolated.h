@@ -70,6 +70,9 @@ int pf_isolated_sync(void *state, const struct pinfold_sync_request *request,
                      struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                      struct pinfold_error *err);
 
+int pf_isolated_open_root(void *state, int *ret_root, int *ret_upper, struct pinfold_cancel *cancel,
+                          struct pinfold_error *err);
+
 /* ---- isolated_execute.c ---- */
 
 int pf_isolated_execute(void *state, const struct pinfold_execute_options *options,

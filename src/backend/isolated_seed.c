@@ -2,6 +2,7 @@
 /* Seeding a sandbox by an overlay, or by a copy where that cannot be had, and coming home. */
 #include "backend/isolated.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -149,4 +150,20 @@ int pf_isolated_seed_workspace(void *state, const struct pinfold_seed_request *r
     if (r < 0)
         pinfold_seed_result_done(ret_result);
     return r < 0 ? pf_wrap(err, r, "seed") : 0;
+}
+
+int pf_isolated_open_root(void *state, int *ret_root, int *ret_upper, struct pinfold_cancel *cancel,
+                          struct pinfold_error *err)
+{
+    const struct pf_isolated *isolated = state;
+    int r = pf_directory_open_root(state, ret_root, ret_upper, cancel, err);
+
+    if (r < 0 || !isolated->layers.made)
+        return r;
+    *ret_upper = fcntl(isolated->layers.changes_fd, F_DUPFD_CLOEXEC, 0);
+    if (*ret_upper >= 0)
+        return 0;
+    r = pf_fail_os(err, errno, "open the upper layer of the workspace");
+    close(*ret_root);
+    return r;
 }

@@ -182,6 +182,10 @@ static const struct pinfold_backend_ops local_ops = {
     .open_terminal = local_open_terminal,
     .workspace_root = local_workspace_root,
     .storage_key = pf_directory_storage_key,
+    .open_root = pf_directory_open_root,
+    .replace_file = pf_directory_replace_file,
+    .remove_dir = pf_directory_remove_dir,
+    .move_path = pf_directory_move_path,
     .free = local_free,
 };
 

@@ -24,9 +24,14 @@ static int check_words(const char *what, const char *const *words, size_t *total
         size_t len = strlen(words[i]) + 1;
         *total += len + sizeof(char *);
         if (len > WORD_LIMIT || *total > WORDS_LIMIT)
-            return pf_fail_os(err, E2BIG, "%s \"%.40s\"", what, PF_QUOTE(words[i]));
+            return pf_fail_os(err, E2BIG, "%s %zu, of %zu bytes", what, i + 1, len - 1);
     }
     return 0;
+}
+
+const char *pf_remote_run_anyway(const char *program)
+{
+    return program[0] == '-' || strchr(program, '=') ? " /bin/sh -c 'command -- \"$@\"' sh" : "";
 }
 
 int pf_remote_check(const struct pinfold_execute_options *options, const char *const *env,
@@ -39,10 +44,10 @@ int pf_remote_check(const struct pinfold_execute_options *options, const char *c
         return pf_fail(err, PINFOLD_EVALUE, "timeout must be more than 0 seconds, not %g",
                        options->timeout_seconds);
     if (r == 0)
-        r = check_words("pass the variable", env, &total, err);
+        r = check_words("pass variable", env, &total, err);
     if (r == 0)
-        r = check_words("pass the variable", options->env, &total, err);
-    return r < 0 ? r : check_words("pass the argument", options->argv, &total, err);
+        r = check_words("pass variable", options->env, &total, err);
+    return r < 0 ? r : check_words("pass argument", options->argv, &total, err);
 }
 
 int pf_remote_errno_of(const char *text)

@@ -11,6 +11,10 @@
 int pf_remote_check(const struct pinfold_execute_options *options, const char *const *env,
                     struct pinfold_error *err);
 
+/* What env, which sets the variables of a command, is to be given in front of a program whose name
+ * it would take for an option or for one more variable; "" for any other program. */
+const char *pf_remote_run_anyway(const char *program);
+
 /* A file without a name, in $TMPDIR or /tmp, for data on its way. Returns a descriptor or a
  * negative code. */
 int pf_remote_unnamed(struct pinfold_error *err);

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "tree/below.h"
 #include "tree/beneath.h"
 #include "tree/data.h"
 #include "tree/glob.h"
@@ -141,14 +142,6 @@ void pf_remote_wanted_done(struct pf_remote_wanted *wanted)
     pf_buf_done(&wanted->large);
 }
 
-static bool is_excluded(const struct pf_globs *exclude, const char *path, size_t len, bool is_dir)
-{
-    for (size_t i = 1; i < len; i++)
-        if (path[i] == '/' && pf_globs_match(exclude, path, i, true))
-            return true;
-    return pf_globs_match(exclude, path, len, is_dir);
-}
-
 /* The copier decides; this only leaves out what it would not take anyway, and what cannot be: the
  * disk there has 10 GB, and who claims more has a file of holes, which would come here as zeros. */
 static int choose(const struct pf_buf *listing, const struct pf_globs *include,
@@ -169,7 +162,7 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
             continue;
         path_len = strlen(++path);
         if (record[0] == 'd' || !pf_globs_match(include, path, path_len, false) ||
-            is_excluded(exclude, path, path_len, false))
+            pf_globs_match_whole(exclude, path, path_len, false))
             continue;
         size = record[0] == 'f' ? size : 0;
         if (size > FLUSH_MAX || wanted->bytes + size > FLUSH_MAX) {

@@ -50,7 +50,12 @@ int pf_daytona_create(struct pf_daytona *client, const json_t *body,
     int r = set_path(client, &request, "/sandbox", NULL, "", err);
 
     request.json = body;
-    return r < 0 ? r : send_for_sandbox(client, &request, call, ret, err);
+    if (r == 0)
+        r = send_for_sandbox(client, &request, call, ret, err);
+    /* It is the first request whose failure is told. */
+    if (r == -PINFOLD_EBACKEND && (err->http_status == 404 || err->http_status == 0))
+        pf_wrap(err, r, "no Daytona API is there (DAYTONA_API_URL mostly ends in /api)");
+    return r;
 }
 
 int pf_daytona_get(struct pf_daytona *client, const char *id, const struct pf_daytona_call *call,
@@ -196,10 +201,10 @@ static int check_base(const struct pf_daytona *client, const char *base, struct 
     bool https = strncmp(base, "https://", 8) == 0, http = strncmp(base, "http://", 7) == 0;
 
     if ((https || (http && strncmp(client->config->api_url, "http://", 7) == 0)) &&
-        !strpbrk(base, "?#@ \t\r\n\\"))
+        !strpbrk(base, "?#@ \t\r\n\\") && pf_daytona_words(client, base) == base)
         return 0;
     return pf_fail(err, PINFOLD_EBACKEND, "Daytona: the toolbox has no safe address: \"%s\"",
-                   PF_QUOTE(base));
+                   PF_QUOTE(pf_daytona_words(client, base)));
 }
 
 static int add_id(char *from, const char *id, const char *tail, char **ret,
@@ -267,6 +272,13 @@ int pf_daytona_dir(struct pf_daytona_toolbox *toolbox, const char *which,
     return r < 0 ? r : ask_text(toolbox->client, &request, "dir", call, ret, err);
 }
 
+/* -1: there is none, as the process did not end by itself. */
+bool pf_daytona_is_status(const json_t *status)
+{
+    return json_is_integer(status) && json_integer_value(status) >= -1 &&
+           json_integer_value(status) <= 255;
+}
+
 int pf_daytona_execute(struct pf_daytona_toolbox *toolbox, const char *command,
                        unsigned timeout_seconds, const struct pf_daytona_call *call,
                        int *ret_status, struct pf_buf *ret_text, struct pinfold_error *err)
@@ -280,6 +292,7 @@ int pf_daytona_execute(struct pf_daytona_toolbox *toolbox, const char *command,
                   json_object_set_new(body, "timeout", json_integer(timeout_seconds)) < 0))
         return pf_fail_nomem(err);
     request.json = body;
+    request.reply_max = PF_DAYTONA_LARGE_MAX;
     r = pf_daytona_url(&request, toolbox->base, NULL, err);
     if (r == 0)
         r = pf_daytona_url(&request, "/process/execute", NULL, err);
@@ -291,7 +304,7 @@ int pf_daytona_execute(struct pf_daytona_toolbox *toolbox, const char *command,
     if (!json_is_integer(status))
         status = json_object_get(reply, "code"); /* of the oldest daemons */
     text = json_object_get(reply, "result");
-    if (!json_is_integer(status) || !json_is_string(text))
+    if (!pf_daytona_is_status(status) || !json_is_string(text))
         return pf_fail(err, PINFOLD_EBACKEND, "Daytona execute: the reply is no result");
     *ret_status = (int)json_integer_value(status);
     r = pf_buf_append(ret_text, json_string_value(text), json_string_length(text));

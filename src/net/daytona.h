@@ -23,6 +23,7 @@ struct pf_daytona;
 /* How one call is made. */
 struct pf_daytona_call {
     int64_t deadline;                            /* of all attempts together */
+    int64_t idle_ns;                             /* without a byte either way; 0: no limit */
     struct pinfold_cancel *cancel, *also_cancel; /* two tokens, each may be NULL */
 };
 
@@ -31,6 +32,9 @@ struct pf_daytona_call {
 int pf_daytona_new(const struct pf_daytona_config *config, struct pf_http *http,
                    struct pf_daytona **ret, struct pinfold_error *err);
 void pf_daytona_free(struct pf_daytona *client); /* NULL is fine */
+
+/* What the service said, for a message: itself, unless the credential is in it. */
+const char *pf_daytona_words(const struct pf_daytona *client, const char *text);
 
 /*
  * All operations return 0, -PINFOLD_EBACKEND (the service refused, with err->http_status, or sent

@@ -153,8 +153,12 @@ static int choose_url(const struct pf_daytona_options *options, const struct fil
     if (r < 0)
         return r;
     url = url ? url : DEFAULT_URL;
+    /* It is not shown: a password may stand in it, or the key, in the wrong variable. */
     if (!is_url(url))
-        return pf_fail(err, PINFOLD_EVALUE, "Daytona: no http(s) address: \"%s\"", PF_QUOTE(url));
+        return pf_fail(err, PINFOLD_EVALUE,
+                       "Daytona: %s is no address: it must be https://HOST/PATH, or http://, "
+                       "without a user, a query or blanks",
+                       given ? "api_url" : "what DAYTONA_API_URL says");
     len = strlen(url);
     while (len > 0 && url[len - 1] == '/')
         len--;

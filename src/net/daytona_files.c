@@ -57,7 +57,10 @@ int pf_daytona_files_list(struct pf_daytona_toolbox *toolbox, const char *path,
                           struct pinfold_error *err)
 {
     PF_DAYTONA_BEGIN("GET", "list");
-    int r = send_files(toolbox, &request, path, "", call, ret, err);
+    int r;
+
+    request.reply_max = PF_DAYTONA_LARGE_MAX;
+    r = send_files(toolbox, &request, path, "", call, ret, err);
 
     if (r == 0 && !json_is_array(*ret)) {
         json_decref(TAKE(*ret));
@@ -114,17 +117,19 @@ struct getting {
     pf_daytona_sink_fn fn;
     void *ctx;
     uint64_t left;
+    bool enough;
 };
 
-/* A service that does not know ranges sends all of it. */
+/* A service that does not know ranges sends all of it, of which the rest is not waited for. */
 static int take_some(void *ctx, const void *data, size_t len, struct pinfold_error *err)
 {
     struct getting *getting = ctx;
+    size_t wanted = len > getting->left ? (size_t)getting->left : len;
+    int r = wanted > 0 ? getting->fn(getting->ctx, data, wanted, err) : 0;
 
-    if (len > getting->left)
-        len = (size_t)getting->left;
-    getting->left -= len;
-    return len > 0 ? getting->fn(getting->ctx, data, len, err) : 0;
+    getting->left -= wanted;
+    getting->enough = r == 0 && wanted < len;
+    return getting->enough ? -PINFOLD_EBACKEND : r;
 }
 
 int pf_daytona_file_get(struct pf_daytona_toolbox *toolbox, const char *path, uint64_t limit,
@@ -132,7 +137,7 @@ int pf_daytona_file_get(struct pf_daytona_toolbox *toolbox, const char *path, ui
                         struct pinfold_error *err)
 {
     PF_DAYTONA_BEGIN("GET", "download");
-    struct getting getting = { fn, ctx, limit };
+    struct getting getting = { fn, ctx, limit, false };
     char range[48];
     int r = set_path(toolbox, &request, "/files/download?path=", path, err);
 
@@ -146,7 +151,7 @@ int pf_daytona_file_get(struct pf_daytona_toolbox *toolbox, const char *path, ui
     if (r == 0)
         r = pf_daytona_send_plain(toolbox->client, &request, call, err);
     /* An empty file has no first byte: that is what 416 says. */
-    return r < 0 && err->http_status == 416 ? 0 : r;
+    return r < 0 && (err->http_status == 416 || getting.enough) ? 0 : r;
 }
 
 /* ---- many files in ---- */
@@ -214,7 +219,8 @@ static const json_t *written(const json_t *list, const char *path, size_t number
 
 /* A service that wrote only some says so with status 400; each file must be in its list, with the
  * size it has. */
-static void judge_put(const json_t *reply, struct pf_daytona_put *file, size_t number, int status)
+static void judge_put(const struct pf_daytona *client, const json_t *reply,
+                      struct pf_daytona_put *file, size_t number, int status)
 {
     const json_t *item = written(json_object_get(reply, "files"), file->path, number);
     const json_t *bytes = json_object_get(item, "bytes");
@@ -224,7 +230,8 @@ static void judge_put(const json_t *reply, struct pf_daytona_put *file, size_t n
     if (item && !text && (!bytes || (uint64_t)json_integer_value(bytes) == file->size))
         return;
     if (text)
-        pf_fail(&file->error, PINFOLD_EBACKEND, "Daytona upload: \"%s\"", PF_QUOTE(text));
+        pf_fail(&file->error, PINFOLD_EBACKEND, "Daytona upload: \"%s\"",
+                PF_QUOTE(pf_daytona_words(client, text)));
     else if (item)
         pf_fail(&file->error, PINFOLD_EBACKEND, "Daytona upload \"%s\": %lld of %llu bytes arrived",
                 PF_QUOTE(file->path), (long long)json_integer_value(bytes),
@@ -278,13 +285,14 @@ int pf_daytona_files_put(struct pf_daytona_toolbox *toolbox, struct pf_daytona_p
     if (r == 0)
         r = send_put(toolbox, &request, call, &status, &reply, err);
     for (size_t i = 0; r == 0 && i < count; i++)
-        judge_put(reply, &files[i], i, status);
+        judge_put(toolbox->client, reply, &files[i], i, status);
     return r;
 }
 
 /* ---- many files out ---- */
 
 struct fetching {
+    const struct pf_daytona *client;
     struct pf_daytona_fetch *files;
     size_t count, next; /* the file whose part should come now */
     const struct pf_http_response *response;
@@ -348,7 +356,7 @@ static void fail_part(struct fetching *fetching)
     struct pinfold_error *err = &fetching->file->error;
 
     pf_fail(err, PINFOLD_EBACKEND, "Daytona download: \"%s\"",
-            PF_QUOTE(text && *text ? text : said));
+            PF_QUOTE(pf_daytona_words(fetching->client, text && *text ? text : said)));
     err->http_status = (int)json_integer_value(json_object_get(json, "statusCode"));
 }
 
@@ -400,9 +408,11 @@ int pf_daytona_files_fetch(struct pf_daytona_toolbox *toolbox, struct pf_daytona
 {
     PF_DAYTONA_BEGIN("POST", "download");
     struct pf_http_response response = { 0 };
-    struct fetching fetching = {
-        .files = files, .count = count, .response = &response, .message = PF_BUF_INIT(4096)
-    };
+    struct fetching fetching = { .client = toolbox->client,
+                                 .files = files,
+                                 .count = count,
+                                 .response = &response,
+                                 .message = PF_BUF_INIT(4096) };
     json_auto_t *body = paths_of(files, count);
     int r = body ? 0 : pf_fail_nomem(err);
 

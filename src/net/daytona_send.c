@@ -114,8 +114,9 @@ static int attempt(struct pf_daytona *client, const struct pf_daytona_request *r
         .read_ctx = request->read_ctx,
         .once = !only_asks(request->method),
         .deadline = call->deadline,
+        .idle_ns = call->idle_ns,
         .also_cancel = call->also_cancel,
-        .response_max = PF_DAYTONA_REPLY_MAX,
+        .response_max = request->reply_max ? request->reply_max : PF_DAYTONA_REPLY_MAX,
         .on_body = request->on_body,
         .on_body_ctx = request->on_body_ctx,
     };
@@ -141,11 +142,13 @@ static const char *message_in(const json_t *body)
     return text;
 }
 
-static const char *advice(int status)
+static const char *advice(const struct pf_daytona *client, int status)
 {
     switch (status) {
     case 401:
-        return ": the credentials are not good: check DAYTONA_API_KEY";
+        return client->config->organization
+                       ? ": the credentials are not good: check DAYTONA_JWT_TOKEN, which expires"
+                       : ": the credentials are not good: check DAYTONA_API_KEY";
     case 403:
         return ": not allowed: check the organization, and what the key may do";
     case 409:
@@ -163,6 +166,11 @@ static const char *advice(int status)
 static bool holds_secret(const struct pf_daytona *client, const char *text)
 {
     return strstr(text, client->config->token) != NULL;
+}
+
+const char *pf_daytona_words(const struct pf_daytona *client, const char *text)
+{
+    return holds_secret(client, text) ? "(the service quotes the credential)" : text;
 }
 
 int pf_daytona_retry_after(const struct pf_http_response *response)
@@ -228,10 +236,10 @@ int pf_daytona_refused(const struct pf_daytona *client, const char *operation,
     if (status == 429)
         say_throttled(operation, response, err);
     else if (text)
-        pf_fail(err, code, "Daytona %s: %d%s: \"%s\"", operation, status, advice(status),
+        pf_fail(err, code, "Daytona %s: %d%s: \"%s\"", operation, status, advice(client, status),
                 PF_QUOTE(text));
     else
-        pf_fail(err, code, "Daytona %s: %d%s", operation, status, advice(status));
+        pf_fail(err, code, "Daytona %s: %d%s", operation, status, advice(client, status));
     err->http_status = status;
     err->retryable = status == 429 || status == 409;
     return -(int)code;
@@ -301,6 +309,9 @@ static int one_try(struct pf_daytona *client, struct pf_daytona_request *request
 {
     int r = attempt(client, request, body, call, ret, err);
 
+    /* An address may hold what the service made up. */
+    if (r < 0 && holds_secret(client, err->msg))
+        snprintf(err->msg, sizeof(err->msg), "the service names the credential in an address");
     if (r < 0 && err->code == 0) /* a body that could not be read says no more */
         return pf_fail_os(err, EIO, "Daytona %s: read what is to be sent", request->operation);
     return r == 0 || r == -PINFOLD_ENOMEM ? r : pf_wrap(err, r, "Daytona %s", request->operation);

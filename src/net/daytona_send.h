@@ -6,7 +6,10 @@
 #include "base/cleanup.h"
 #include "net/daytona.h"
 
-#define PF_DAYTONA_REPLY_MAX ((size_t)256 << 20)
+/* As JSON in memory a reply takes up to some twenty times its size. Only what an agent may rightly
+ * make large is let in large: lists of files, what a script says, and logs. */
+#define PF_DAYTONA_REPLY_MAX ((size_t)8 << 20)
+#define PF_DAYTONA_LARGE_MAX ((size_t)64 << 20)
 
 struct pf_daytona {
     const struct pf_daytona_config *config; /* borrowed, as is http */
@@ -25,6 +28,7 @@ struct pf_daytona_request {
     uint64_t body_len;
     const char *accept; /* NULL: JSON */
     const char *range;  /* NULL: all of it */
+    size_t reply_max;   /* 0: PF_DAYTONA_REPLY_MAX */
     pf_http_body_fn on_body;
     void *on_body_ctx;
 };
@@ -69,6 +73,9 @@ int pf_daytona_send_plain(struct pf_daytona *client, struct pf_daytona_request *
 /* Fill err for a status that is no success. Returns -PINFOLD_EBACKEND or -PINFOLD_ETIMEOUT. */
 int pf_daytona_refused(const struct pf_daytona *client, const char *operation,
                        const struct pf_http_response *response, struct pinfold_error *err);
+
+/* Whether it is the status of a process. */
+bool pf_daytona_is_status(const json_t *status);
 
 /* The seconds that a 429 asks to wait, -1 when it does not say. */
 int pf_daytona_retry_after(const struct pf_http_response *response);

@@ -2,6 +2,7 @@
 /* Sessions of commands in a sandbox. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -76,7 +77,8 @@ int pf_daytona_session_poll(struct pf_daytona_toolbox *toolbox, const char *sess
     if (r < 0)
         return r;
     status = json_object_get(reply, "exitCode"); /* missing, or null, while it runs */
-    if (!json_is_object(reply) || (status && !json_is_integer(status) && !json_is_null(status)))
+    if (!json_is_object(reply) ||
+        (status && !pf_daytona_is_status(status) && !json_is_null(status)))
         return pf_fail(err, PINFOLD_EBACKEND, "Daytona wait for command: the reply is no command");
     *ret_done = json_is_integer(status);
     *ret_status = (int)json_integer_value(status);
@@ -138,12 +140,13 @@ int pf_daytona_session_logs(struct pf_daytona_toolbox *toolbox, const char *sess
     int r = set_path(toolbox, &request, session, id, "/logs", err);
 
     request.accept = "application/json,text/plain";
+    request.reply_max = PF_DAYTONA_LARGE_MAX;
     if (r == 0)
         r = pf_daytona_send(toolbox->client, &request, call, &response, err);
     if (r < 0)
         return r;
     type = pf_http_header(&response, "content-type");
-    if (type && strncmp(type, "application/json", 16) == 0) {
+    if (type && strncasecmp(type, "application/json", 16) == 0) {
         json = json_loadb(response.body.data ? response.body.data : "", response.body.len,
                           JSON_ALLOW_NUL, NULL);
         if (!json_is_object(json))

@@ -204,7 +204,7 @@ int pinfold_manager_mark_prepared(struct pinfold_manager *manager, const char *s
 
     if (!session)
         return pf_fail(err, PINFOLD_ESTART, "no session %s in this manager", PF_QUOTE(session_id));
-    return pf_session_mark_prepared(session, seed_result) < 0 ? pf_fail_nomem(err) : 0;
+    return pf_session_mark_prepared(session, seed_result, NULL) < 0 ? pf_fail_nomem(err) : 0;
 }
 
 int pinfold_manager_close_session(struct pinfold_manager *manager, const char *session_id,

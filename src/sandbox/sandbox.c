@@ -243,28 +243,44 @@ static int claim(struct pinfold_sandbox *sandbox, struct pf_session **ret,
                            ret, err);
 }
 
+static int open_root(const struct pinfold_backend *backend)
+{
+    _cleanup_close_ int upper_fd = -1;
+    int root_fd = -1;
+
+    if (backend->ops->open_root)
+        backend->ops->open_root(backend->state, &root_fd, &upper_fd, NULL, NULL);
+    return root_fd;
+}
+
 static int seed(struct pinfold_sandbox *sandbox, struct pf_session *session,
                 struct pinfold_seed_result *result, struct pinfold_cancel *cancel,
                 struct pinfold_error *err)
 {
+    PF_CLEANUP(pf_seed_mark_done) struct pf_seed_mark mark = { .source = NULL };
     struct pinfold_backend *backend = pf_session_backend(session);
+    const char *const *exclude = (const char *const *)sandbox->exclude;
+    _cleanup_close_ int root_fd = sandbox->seed_from ? open_root(backend) : -1;
     int r = 0;
 
     if (sandbox->seed_from) {
+        if (pf_seed_mark_begin(&mark, sandbox->seed_from, exclude, root_fd) < 0)
+            return pf_fail_nomem(err);
         r = PF_BACKEND_CALL(
                 backend, err, seed_workspace,
                 &(struct pinfold_seed_request){ .size = sizeof(struct pinfold_seed_request),
                                                 .source = sandbox->seed_from,
-                                                .exclude = (const char *const *)sandbox->exclude,
+                                                .exclude = exclude,
                                                 .on_progress = sandbox->on_progress,
                                                 .on_progress_ctx = sandbox->on_progress_ctx },
                 result, cancel, err);
+        pf_seed_mark_end(&mark, root_fd);
         if (r == 0 && result->errors.count > 0)
             r = pf_fail(err, PINFOLD_EPREPARE, "seed from %s: %zu path(s) failed, first: %s",
                         PF_QUOTE(sandbox->seed_from), result->errors.count,
                         result->errors.items[0]);
     }
-    if (r == 0 && pf_session_mark_prepared(session, sandbox->seed_from ? result : NULL) < 0)
+    if (r == 0 && pf_session_mark_prepared(session, sandbox->seed_from ? result : NULL, &mark) < 0)
         r = pf_fail_nomem(err);
     return r;
 }

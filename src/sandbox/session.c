@@ -42,6 +42,7 @@ struct pf_session {
     bool preparing; /* somebody is */
     bool has_seed_result;
     struct pinfold_seed_result seed_result;
+    struct pf_seed_mark seed_mark; /* set once, before anybody else works with the session */
     enum state state;
     struct view *views;
     unsigned in_flight; /* operations, which a close waits for */
@@ -131,6 +132,7 @@ static void free_session(struct pf_session *session)
     pinfold_backend_unref(session->backend);
     pf_sync_config_done(&session->sync);
     pinfold_seed_result_done(&session->seed_result);
+    pf_seed_mark_done(&session->seed_mark);
     free(session->storage_key);
     free(session->owner_id);
     free(session->id);
@@ -263,7 +265,13 @@ int pf_session_snapshot(struct pf_session *session, struct pinfold_session *ret)
     return 0;
 }
 
-int pf_session_mark_prepared(struct pf_session *session, const struct pinfold_seed_result *result)
+const struct pf_seed_mark *pf_session_seed_mark(const struct pf_session *session)
+{
+    return &session->seed_mark;
+}
+
+int pf_session_mark_prepared(struct pf_session *session, const struct pinfold_seed_result *result,
+                             struct pf_seed_mark *mark)
 {
     struct pinfold_seed_result copy = { 0 };
 
@@ -273,6 +281,10 @@ int pf_session_mark_prepared(struct pf_session *session, const struct pinfold_se
     }
     lock_table();
     session->prepared = true;
+    if (mark && !session->seed_mark.source) {
+        session->seed_mark = *mark;
+        *mark = (struct pf_seed_mark){ .source = NULL };
+    }
     if (result) {
         struct pinfold_seed_result old = session->seed_result;
         session->seed_result = copy;

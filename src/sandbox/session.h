@@ -12,6 +12,7 @@
 #include <pinfold/manager.h>
 
 #include "backend/backend.h"
+#include "tree/seed_mark.h"
 
 struct pf_session;
 
@@ -72,7 +73,11 @@ struct pinfold_backend *pf_session_backend(const struct pf_session *session); /*
 const char *pf_session_owner(const struct pf_session *session);               /* may be NULL */
 struct pinfold_audit_sink pf_session_audit(const struct pf_session *session);
 int pf_session_snapshot(struct pf_session *session, struct pinfold_session *ret);
-int pf_session_mark_prepared(struct pf_session *session, const struct pinfold_seed_result *result);
+/* result and mark: of a seed, or NULL. The mark is taken over on success. */
+int pf_session_mark_prepared(struct pf_session *session, const struct pinfold_seed_result *result,
+                             struct pf_seed_mark *mark);
+/* Borrowed, and as the session lives; without a source when there was no seed. */
+const struct pf_seed_mark *pf_session_seed_mark(const struct pf_session *session);
 
 /* Who seeds a session that several may find: begin waits for whoever is at it. Returns 1 (the
  * caller does, and calls end), 0 (it is prepared), -PINFOLD_ESTART (it is not live) or

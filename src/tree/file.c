@@ -13,6 +13,7 @@
 #include "tree/beneath.h"
 #include "tree/data.h"
 #include "tree/place.h"
+#include "tree/remove.h"
 #include "tree/temp.h"
 
 enum {
@@ -122,8 +123,39 @@ static int find_target(struct pf_place *place, int root_fd, const char *path, bo
     return exclusive ? -EEXIST : pf_check_regular(place->st.st_mode);
 }
 
-int pf_file_write(int root_fd, const char *path, const void *data, size_t len, bool exclusive,
-                  struct pinfold_cancel *cancel, struct pinfold_error *err)
+/* The file at a place, as it is now, must have these bytes. */
+static int check_expected(const struct pf_place *place, const char *path,
+                          const struct pinfold_bytes *expected, struct pinfold_cancel *cancel,
+                          struct pinfold_error *err)
+{
+    PF_CLEANUP(pinfold_bytes_done) struct pinfold_bytes now = { 0 };
+    struct pinfold_error one = PINFOLD_ERROR_INIT;
+    int r = pf_file_read(place->dir_fd, place->name, expected->len, &now, cancel, &one);
+
+    if (r == 0 && now.len == expected->len &&
+        (now.len == 0 || memcmp(now.data, expected->data, now.len) == 0))
+        return 0;
+    if (r == 0 || one.sys_errno == EFBIG || one.sys_errno == ENOENT)
+        return pf_file_changed(path, err);
+    if (err)
+        *err = one;
+    return r;
+}
+
+int pf_file_changed(const char *path, struct pinfold_error *err)
+{
+    int r = pf_fail_os(err, EAGAIN, "edit \"%s\": it was changed meanwhile; read it again",
+                       PF_QUOTE(path));
+
+    if (err)
+        err->retryable = 1;
+    return r;
+}
+
+/* expected: NULL, or what must be there until it is replaced. */
+static int write_file(int root_fd, const char *path, const void *data, size_t len, bool exclusive,
+                      const struct pinfold_bytes *expected, struct pinfold_cancel *cancel,
+                      struct pinfold_error *err)
 {
     _cleanup_place_ struct pf_place place = { .dir_fd = -1 };
     _cleanup_temp_ struct pf_temp temp = PF_TEMP_INIT;
@@ -134,6 +166,8 @@ int pf_file_write(int root_fd, const char *path, const void *data, size_t len, b
     if (r < 0)
         return r;
     r = find_target(&place, root_fd, path, exclusive);
+    if (r == 0 && expected && !place.exists)
+        r = -ENOENT;
     if (r < 0)
         return pf_fail_at(err, -r, "write", path);
     mode = place.exists ? place.st.st_mode & ANY_ACCESS : 0644;
@@ -143,10 +177,25 @@ int pf_file_write(int root_fd, const char *path, const void *data, size_t len, b
     if (r < 0)
         return pf_fail_at(err, -r, "write", path);
     r = write_chunks(temp.fd, path, data, len, cancel, err);
+    if (r == 0 && expected)
+        r = check_expected(&place, path, expected, cancel, err);
     if (r < 0)
         return r;
     r = pf_temp_place(&temp, place.name, exclusive);
     return r < 0 ? pf_fail_at(err, -r, "write", path) : 0;
+}
+
+int pf_file_write(int root_fd, const char *path, const void *data, size_t len, bool exclusive,
+                  struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    return write_file(root_fd, path, data, len, exclusive, NULL, cancel, err);
+}
+
+int pf_file_replace(int root_fd, const char *path, const struct pinfold_bytes *expected,
+                    const void *data, size_t len, struct pinfold_cancel *cancel,
+                    struct pinfold_error *err)
+{
+    return write_file(root_fd, path, data, len, false, expected, cancel, err);
 }
 
 /* What pf_file_copy() is about, for its messages and its helpers. */
@@ -271,25 +320,73 @@ static int move_by_copy(int root_fd, const char *src, const char *dst, struct pi
     return r < 0 ? r : pf_file_remove(root_fd, src, err);
 }
 
-int pf_file_move(int root_fd, const char *src, const char *dst, struct pinfold_error *err)
+/* Both ends of a move. */
+struct ends {
+    struct pf_place from, to;
+};
+
+static void ends_done(struct ends *ends)
 {
-    _cleanup_place_ struct pf_place from = { .dir_fd = -1 }, to = { .dir_fd = -1 };
-    int r = pf_place_find(&from, root_fd, src, 0);
+    pf_place_done(&ends->from);
+    pf_place_done(&ends->to);
+}
+
+/* Find them, with the parents of the second. */
+static int find_ends(struct ends *ends, int root_fd, const char *src, const char *dst, int flags,
+                     struct pinfold_error *err)
+{
+    size_t len = strlen(src);
+    int r = pf_place_find(&ends->from, root_fd, src, 0);
 
     if (r == 0)
-        r = !from.exists ? -ENOENT : S_ISDIR(from.st.st_mode) ? -EISDIR : 0;
+        r = !ends->from.exists                                          ? -ENOENT
+            : S_ISDIR(ends->from.st.st_mode) && !(flags & PF_MOVE_DIRS) ? -EISDIR
+                                                                        : 0;
     if (r < 0)
         return fail_move(err, -r, src, dst, src);
-    r = pf_place_find(&to, root_fd, dst, PF_PLACE_MAKE_PARENTS);
-    if (r == 0 && to.exists && S_ISDIR(to.st.st_mode))
-        r = -EISDIR;
+    if (S_ISDIR(ends->from.st.st_mode) && strncmp(dst, src, len) == 0 && dst[len] == '/')
+        return fail_move(err, EINVAL, src, dst, dst); /* before parents are made, in itself */
+    r = pf_place_find(&ends->to, root_fd, dst, PF_PLACE_MAKE_PARENTS);
+    if (r == 0 && ends->to.exists)
+        r = flags & PF_MOVE_NO_REPLACE ? -EEXIST : S_ISDIR(ends->to.st.st_mode) ? -EISDIR : 0;
+    return r < 0 ? fail_move(err, -r, src, dst, dst) : 0;
+}
+
+int pf_file_move(int root_fd, const char *src, const char *dst, int flags,
+                 struct pinfold_error *err)
+{
+    PF_CLEANUP(ends_done) struct ends ends = { .from.dir_fd = -1, .to.dir_fd = -1 };
+    const struct pf_place *from = &ends.from, *to = &ends.to;
+    unsigned how = flags & PF_MOVE_NO_REPLACE ? RENAME_NOREPLACE : 0;
+    int r = find_ends(&ends, root_fd, src, dst, flags, err);
+
     if (r < 0)
-        return fail_move(err, -r, src, dst, dst);
-    if (to.exists && from.st.st_dev == to.st.st_dev && from.st.st_ino == to.st.st_ino)
+        return r;
+    if (to->exists && from->st.st_dev == to->st.st_dev && from->st.st_ino == to->st.st_ino)
         return 0;
-    if (renameat(from.dir_fd, from.name, to.dir_fd, to.name) == 0)
+    if (renameat2(from->dir_fd, from->name, to->dir_fd, to->name, how) == 0)
         return 0;
-    if (errno == EXDEV && S_ISREG(from.st.st_mode))
+    if (errno == EXDEV && S_ISREG(from->st.st_mode) && !how)
         return move_by_copy(root_fd, src, dst, err);
     return pf_fail_os(err, errno, "move \"%s\" to \"%s\"", PF_QUOTE(src), PF_QUOTE(dst));
+}
+
+int pf_dir_remove(int root_fd, const char *path, bool recursive, struct pinfold_error *err)
+{
+    _cleanup_place_ struct pf_place place = { .dir_fd = -1 };
+    int r = pf_place_find(&place, root_fd, path, 0);
+
+    if (r == 0 && !place.exists)
+        r = -ENOENT;
+    if (r == 0 && !S_ISDIR(place.st.st_mode))
+        r = -ENOTDIR;
+    if (r < 0)
+        return pf_fail_at(err, -r, "remove", path);
+    if (unlinkat(place.dir_fd, place.name, AT_REMOVEDIR) == 0)
+        return 0;
+    if (errno == EEXIST)
+        errno = ENOTEMPTY;
+    if (errno != ENOTEMPTY || !recursive)
+        return pf_fail_os(err, errno, "remove \"%s\"", PF_QUOTE(path));
+    return pf_tree_remove(place.dir_fd, place.name, err);
 }

@@ -58,9 +58,28 @@ int pf_file_copy(int src_root_fd, const char *src, int dst_root_fd, const char *
 /* Unlink a file or a link itself. A directory is EISDIR. */
 int pf_file_remove(int root_fd, const char *path, struct pinfold_error *err);
 
-/* rename(2) with the rules of move_file: same inode is a no-op, directories are EISDIR, parents of
- * dst are created. */
-int pf_file_move(int root_fd, const char *src, const char *dst, struct pinfold_error *err);
+/* The same for a file that is there, while it has the bytes expected; else EAGAIN. Nobody can
+ * change it in place between the last look and the rename without a race that both can lose. */
+int pf_file_replace(int root_fd, const char *path, const struct pinfold_bytes *expected,
+                    const void *data, size_t len, struct pinfold_cancel *cancel,
+                    struct pinfold_error *err);
+
+/* How that fails. */
+int pf_file_changed(const char *path, struct pinfold_error *err);
+
+/* Delete a directory, not the root, empty or with recursive whatever is in it. A link is ENOTDIR.
+ */
+int pf_dir_remove(int root_fd, const char *path, bool recursive, struct pinfold_error *err);
+
+enum pf_move_flags {
+    PF_MOVE_DIRS = 1,       /* directories too; else they are EISDIR */
+    PF_MOVE_NO_REPLACE = 2, /* EEXIST, decided by the kernel */
+};
+
+/* rename(2) with the rules of move_file: same inode is a no-op, a directory at dst is EISDIR,
+ * parents of dst are created. */
+int pf_file_move(int root_fd, const char *src, const char *dst, int flags,
+                 struct pinfold_error *err);
 
 /* One level, sorted bytewise, paths relative to the root. */
 int pf_dir_list(int root_fd, const char *path, struct pinfold_file_infos *ret,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "tree/below.h"
 #include "tree/glob.h"
 
 const char *const pinfold_default_seed_excludes[] = {
@@ -56,9 +57,5 @@ int pinfold_patterns_match(const char *const *patterns, const char *path, bool i
         is_dir = true;
         len--;
     }
-    /* A path below a directory that matches, matches. */
-    for (size_t i = 1; i < len; i++)
-        if (path[i] == '/' && pf_globs_match(globs, path, i, true))
-            return 1;
-    return len > 0 && pf_globs_match(globs, path, len, is_dir);
+    return len > 0 && pf_globs_match_whole(globs, path, len, is_dir);
 }

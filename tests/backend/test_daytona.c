@@ -11,186 +11,14 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
-#include <jansson.h>
-#include <pinfold/daytona.h>
 #include <pinfold/temp_workspace.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/backend.h"
-#include "base/cleanup.h"
-#include "base/clock.h"
-#include "descriptors.h"
-#include "net/http.h"
-
-static struct fixture {
-    struct pinfold_backend *template, *backend;
-    const struct pinfold_backend_ops *ops;
-    struct pinfold_execute_result run;
-    struct pinfold_error err;
-} f;
-
-#define OK(call) ok((call), #call, __LINE__)
-
-static int ok(int r, const char *what, int line)
-{
-    if (r < 0)
-        fail_msg("line %d: %s: %s: %s", line, what, pinfold_code_name(r), f.err.msg);
-    return r;
-}
-
-/* Tell the fake something, or ask it. The caller owns the answer. */
-static json_t *control(const char *method, const char *what, const char *body)
-{
-    char url[200];
-    struct pf_http *http;
-    struct pf_http_response response;
-    struct pf_http_request request = { .method = method,
-                                       .url = url,
-                                       .body = body,
-                                       .body_len = body ? strlen(body) : 0,
-                                       .deadline = pf_clock_deadline(60 * PF_NS_PER_SEC),
-                                       .response_max = 10000000 };
-    json_t *answer;
-
-    snprintf(url, sizeof(url), "%s/%s", getenv("PINFOLD_DAYTONA_CONTROL"), what);
-    OK(pf_http_new(&http, &f.err));
-    OK(pf_http_perform(http, &request, &response, NULL, &f.err));
-    if (response.status != 200)
-        fail_msg("%s: %d %s", url, response.status, response.body.data);
-    answer = json_loads(response.body.data, 0, NULL);
-    pf_http_response_done(&response);
-    pf_http_free(http);
-    return answer;
-}
-
-static void tell(const char *what, const char *json)
-{
-    json_decref(control("POST", what, json));
-}
-
-static json_int_t count_of(const char *operation)
-{
-    json_t *counts = control("GET", "counts", NULL);
-    json_int_t n = json_integer_value(json_object_get(counts, operation));
-
-    json_decref(counts);
-    return n;
-}
-
-/* How many sandboxes there are that are not on their way out. */
-static unsigned sandboxes(void)
-{
-    json_t *all = control("GET", "sandboxes", NULL);
-    const json_t *one;
-    unsigned count = 0;
-    size_t i;
-
-    json_array_foreach(all, i, one)
-    {
-        const char *state = json_string_value(json_object_get(one, "state"));
-        count += strcmp(state, "destroyed") != 0 && strcmp(state, "destroying") != 0;
-    }
-    json_decref(all);
-    return count;
-}
-
-/* ---- a sandbox for each test ---- */
-
-static struct pinfold_daytona_options options_for_tests(void)
-{
-    static const char *const env[] = { "FROM_BACKEND=yes", NULL };
-    struct pinfold_daytona_options options = PINFOLD_DAYTONA_OPTIONS_INIT;
-
-    options.env = env;
-    options.create_timeout_seconds = 50;
-    return options;
-}
-
-static struct pinfold_backend *build(struct pinfold_backend *template, const char *workspace)
-{
-    struct pinfold_backend *backend;
-
-    OK(template->ops->build_for_session(template->state, workspace, &backend, &f.err));
-    return backend;
-}
-
-static void make(const struct pinfold_daytona_options *options)
-{
-    OK(pinfold_daytona_template_new(options, &f.template, &f.err));
-    f.backend = build(f.template, "test/one");
-    f.ops = f.backend->ops;
-}
-
-static int set_up_only(void **state)
-{
-    struct pinfold_daytona_options options = options_for_tests();
-
-    tell("reset", "{}");
-    make(&options);
-    *state = &f;
-    return 0;
-}
-
-static int set_up(void **state)
-{
-    set_up_only(state);
-    OK(pf_backend_create(f.backend, NULL, &f.err));
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    pinfold_execute_result_done(&f.run);
-    OK(pf_backend_close(f.backend, &f.err));
-    pinfold_backend_unref(f.backend);
-    pinfold_backend_unref(f.template);
-    assert_int_equal(sandboxes(), 0);
-    return 0;
-}
-
-static int run(const char *command)
-{
-    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
-
-    pinfold_execute_result_done(&f.run);
-    f.err = (struct pinfold_error)PINFOLD_ERROR_INIT;
-    options.command = command;
-    return f.ops->execute(f.backend->state, &options, &f.run, NULL, &f.err);
-}
-
-static void says(const char *command, const char *out, const char *errs, int status)
-{
-    OK(run(command));
-    if (f.run.stdout_len != strlen(out) || memcmp(f.run.output, out, strlen(out)) != 0)
-        fail_msg("%s: stdout is \"%s\"", command, f.run.output);
-    if (strcmp(f.run.stderr_text, errs) != 0)
-        fail_msg("%s: stderr is \"%s\"", command, f.run.stderr_text);
-    assert_int_equal(f.run.exit_code, status);
-}
-
-static void writes(const char *path, const char *text)
-{
-    f.err = (struct pinfold_error)PINFOLD_ERROR_INIT;
-    OK(f.ops->write_file(f.backend->state, path, text, strlen(text), false, NULL, &f.err));
-}
-
-static void reads(const char *path, const char *text)
-{
-    struct pinfold_bytes bytes = { 0 };
-
-    f.err = (struct pinfold_error)PINFOLD_ERROR_INIT;
-    OK(f.ops->read_file(f.backend->state, path, &bytes, NULL, &f.err));
-    assert_string_equal(bytes.data, text);
-    pinfold_bytes_done(&bytes);
-}
+#include "daytona_rig.h"
 
 /* ---- life ---- */
 
@@ -247,6 +75,15 @@ static void a_creation_that_fails_says_why_and_leaves_nothing(void **state)
     assert_int_equal(sandboxes(), 0);
 }
 
+static void a_sandbox_that_is_refused_when_it_fails_to_start_leaves_nothing(void **state)
+{
+    (void)state;
+    tell("config", "{\"create_waits\":20,\"create_state\":\"error\"}");
+    assert_int_equal(pf_backend_create(f.backend, NULL, &f.err), -PINFOLD_EBACKEND);
+    assert_int_equal(f.err.http_status, 400);
+    assert_int_equal(sandboxes(), 0);
+}
+
 static void a_sandbox_whose_id_never_came_is_found_by_its_label(void **state)
 {
     (void)state;
@@ -265,10 +102,13 @@ static void a_run_that_died_leaves_what_the_next_start_deletes(void **state)
     (void)state;
     OK(pf_backend_create(other, NULL, &f.err));
     child = fork();
-    if (child == 0) /* and dies without a word */
-        _exit(pf_backend_create(f.backend, NULL, NULL) == 0 ? 0 : 1);
+    if (child == 0) {
+        if (pf_backend_create(f.backend, NULL, NULL) == 0)
+            kill(getpid(), SIGKILL);
+        _exit(1);
+    }
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_true(WIFSIGNALED(status));
     assert_int_equal(sandboxes(), 2);
     OK(pf_backend_create(f.backend, NULL, &f.err));
     assert_int_equal(sandboxes(), 2); /* this one, and the other workspace's */
@@ -319,6 +159,17 @@ static void a_sandbox_that_is_gone_is_told_to_be(void **state)
     assert_int_equal(run("true"), -PINFOLD_EBACKEND);
     assert_non_null(strstr(f.err.msg, "is gone"));
     assert_non_null(strstr(f.err.msg, "lost"));
+}
+
+static void a_sandbox_that_only_seemed_to_be_gone_is_deleted(void **state)
+{
+    (void)state;
+    tell("faults", "[{\"kind\":\"http\",\"status\":404,\"operation\":\"session.create\"},"
+                   "{\"kind\":\"http\",\"status\":404,\"operation\":\"sandbox.get\"}]");
+    assert_int_equal(run("true"), -PINFOLD_EBACKEND);
+    assert_non_null(strstr(f.err.msg, "is gone"));
+    OK(pf_backend_close(f.backend, &f.err));
+    assert_int_equal(sandboxes(), 0);
 }
 
 static void an_idle_sandbox_is_kept_awake(void **state)
@@ -530,7 +381,8 @@ static void a_reply_that_is_cut_anywhere_is_an_error_or_right(void **state)
 
 static void a_large_file_goes_both_ways_in_little_memory(void **state)
 {
-    const uint64_t size = UINT64_C(300) << 20;
+    const char *wanted = getenv("PINFOLD_LARGE_MIB");
+    const uint64_t size = (wanted ? strtoull(wanted, NULL, 10) : 300) << 20;
     struct pinfold_temp_workspace *temp;
     struct pinfold_transfer_results results = { 0 };
     struct rusage before, after;
@@ -638,20 +490,19 @@ static void options_out_of_range_are_refused(void **state)
         assert_int_equal(pinfold_daytona_template_new(&all[i], &backend, &f.err), -PINFOLD_EVALUE);
 }
 
-#define WITH_SANDBOX(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-#define WITHOUT(test) cmocka_unit_test_setup_teardown(test, set_up_only, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITHOUT(a_sandbox_is_made_as_asked_and_deleted),
         WITHOUT(a_creation_that_takes_too_long_leaves_nothing),
         WITHOUT(a_creation_that_fails_says_why_and_leaves_nothing),
+        WITHOUT(a_sandbox_that_is_refused_when_it_fails_to_start_leaves_nothing),
         WITHOUT(a_sandbox_whose_id_never_came_is_found_by_its_label),
         WITHOUT(a_run_that_died_leaves_what_the_next_start_deletes),
         WITHOUT(deleting_waits_for_a_change_that_is_under_way),
         WITH_SANDBOX(a_sandbox_that_was_stopped_is_started_again),
         WITH_SANDBOX(a_sandbox_that_is_gone_is_told_to_be),
+        WITH_SANDBOX(a_sandbox_that_only_seemed_to_be_gone_is_deleted),
         WITHOUT(an_idle_sandbox_is_kept_awake),
         WITH_SANDBOX(a_forked_child_does_not_end_the_sandbox),
         WITH_SANDBOX(no_session_is_left_of_a_command),

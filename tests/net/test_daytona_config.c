@@ -88,7 +88,10 @@ static void options_win_over_the_environment_and_that_over_files(void **state)
                "https://old.example", "k", "-", "-");
     refuses(&(struct pf_daytona_options){ .api_key = "secret\r\nX: y" });
     refuses(&(struct pf_daytona_options){ .api_url = "ftp://h" });
-    refuses(&(struct pf_daytona_options){ .api_url = "https://user@h" });
+    refuses(&(struct pf_daytona_options){ .api_url = "https://user:secret@h" });
+    refuses(&(struct pf_daytona_options){ .api_key = "k", .api_url = "dtn_secret" });
+    refuses(&(struct pf_daytona_options){ .api_key = "k", .api_url = "app.daytona.io/api" });
+    refuses(&(struct pf_daytona_options){ .api_key = "k", .api_url = "https://h/?k=secret" });
     unlink(".env.local");
     rmdir(dir);
     assert_int_equal(fchdir(before), 0);

@@ -278,6 +278,13 @@ static void row_076_a_command_that_fails_is_a_result(void **state)
     RUN_ARGV(s, "no-such-program-here", "x");
     assert_int_equal(s->run.exit_code, 127);
     assert_true(output_has(s, "no-such-program-here")); /* says what is missing */
+    RUN_ARGV(s, "-i", "sh"); /* programs, and no options or variables of whatever runs them */
+    assert_int_equal(s->run.exit_code, 127);
+    RUN_ARGV(s, "A=b", "true");
+    assert_int_equal(s->run.exit_code, 127);
+    spec_run(s, "-c; echo on");
+    assert_int_equal(s->run.exit_code, 0);
+    assert_true(output_has(s, "on\n"));
     struct pinfold_execute_options closed = shell(NULL);
     spec_dir(s, "closed");
     spec_mode(s, "closed", 0); /* keeps ordinary users out */

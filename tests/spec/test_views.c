@@ -46,6 +46,25 @@ static void view_run(struct spec *s, const char *command)
 
 /* ---- what it shows ---- */
 
+static void a_view_looks_for_changes_and_text(void **state)
+{
+    struct spec *s = *state;
+    struct pinfold_search_options options = PINFOLD_SEARCH_OPTIONS_INIT;
+    struct pinfold_search_result found = { 0 };
+    struct pinfold_changes changes = { 0 };
+
+    start_with_view(s);
+    options.text = "two";
+    spec_ok(s, pinfold_sandbox_search(s->other, &options, &found, NULL, &s->err));
+    assert_int_equal(found.matches, 1);
+    assert_string_equal(found.items[0].path, "notes.md");
+    pinfold_search_result_done(&found);
+    spec_ok(s, pinfold_sandbox_changes(s->other, NULL, &changes, NULL, &s->err));
+    assert_int_equal(changes.count, spec_is_overlay() ? 1 : 2);
+    assert_string_equal(changes.items[changes.count - 1].path, "src/a.c");
+    pinfold_changes_done(&changes);
+}
+
 static void a_view_reads_what_is_there_and_what_comes_later(void **state)
 {
     struct spec *s = *state;
@@ -174,6 +193,9 @@ static void calls_that_would_change_something_are_denied_and_audited(void **stat
     struct spec *s = *state;
     const struct pinfold_upload file = { .path = "new", .data = "x", .len = 1 };
     const char *const paths[] = { "notes.md", NULL };
+    const struct pinfold_edit_options edit = {
+        .size = sizeof(edit), .path = "notes.md", .old_text = "one", .new_text = "1"
+    };
     struct pinfold_plan plan = { 0 };
     bool wired = false;
     const struct pinfold_attach_request request = {
@@ -187,6 +209,9 @@ static void calls_that_would_change_something_are_denied_and_audited(void **stat
     DENIED(pinfold_sandbox_add_files(s->other, &file, 1, true, &s->paths, NULL, &s->err));
     DENIED(pinfold_sandbox_delete_files(s->other, paths, NULL, &s->err));
     DENIED(pinfold_sandbox_move_file(s->other, "notes.md", "n", NULL, &s->err));
+    DENIED(pinfold_sandbox_edit(s->other, &edit, NULL, NULL, &s->err));
+    DENIED(pinfold_sandbox_delete(s->other, "notes.md", 0, NULL, &s->err));
+    DENIED(pinfold_sandbox_move(s->other, "notes.md", "n", 0, NULL, &s->err));
     DENIED(pinfold_sandbox_flush(s->other, spec_at(s, "dest"), &s->sync, NULL, &s->err));
     DENIED(pinfold_sandbox_plan_flush(s->other, spec_at(s, "dest"), &plan, NULL, &s->err));
     DENIED(pinfold_sandbox_attach(s->other, &request, &s->err));
@@ -197,13 +222,10 @@ static void calls_that_would_change_something_are_denied_and_audited(void **stat
     spec_is(s, "ws/notes.md", "one\ntwo\n");
     assert_int_equal(spec_entries(s, "ws"), 2);
     assert_int_equal(spec_entries(s, "dest"), 0);
-    static const char *const events[] = { "sandbox.write_file",
-                                          "sandbox.add_files",
-                                          "sandbox.delete_files",
-                                          "sandbox.move_file",
-                                          "sandbox.flush",
-                                          "sandbox.plan_flush",
-                                          "attach",
+    static const char *const events[] = { "sandbox.write_file",   "sandbox.add_files",
+                                          "sandbox.delete_files", "sandbox.move_file",
+                                          "sandbox.edit_file",    "sandbox.flush",
+                                          "sandbox.plan_flush",   "attach",
                                           "sandbox.stop" };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
         const struct spec_event *event = spec_event(s, events[i]);
@@ -586,6 +608,7 @@ int main(void)
 {
     const struct CMUnitTest isolated[] = {
         SPEC_TEST(a_view_reads_what_is_there_and_what_comes_later),
+        SPEC_TEST(a_view_looks_for_changes_and_text),
         SPEC_TEST(a_view_downloads_into_memory_and_to_the_host),
         SPEC_TEST(a_view_takes_the_options_of_a_command),
         SPEC_TEST(a_view_keeps_showing_a_directory_that_was_renamed),

@@ -12,7 +12,9 @@
 #include "base/error.h"
 #include "fault.h"
 #include "tree/beneath.h"
+#include "tree/changes.h"
 #include "tree/copy.h"
+#include "tree/search.h"
 #include "tree/temp.h"
 #include "tree/walk.h"
 
@@ -23,6 +25,7 @@ static struct pinfold_error err;
 
 struct place {
     int root, src, dst;
+    struct stat src_st;
     struct pf_globs *globs;
 };
 
@@ -56,6 +59,7 @@ static struct place build(const struct tmp *tmp)
     put(place.dst, "top", "old");
     put(place.dst, "same", "same");
     put(place.dst, "link", "old");
+    assert_int_equal(fstat(place.src, &place.src_st), 0);
     assert_int_equal(pf_globs_new(patterns, &place.globs, NULL), 0);
     return place;
 }
@@ -228,12 +232,97 @@ static int do_copy_sparse(struct place *place)
 
 static int do_move(struct place *place)
 {
-    return pf_file_move(place->dst, "top", "x/moved", &err);
+    return pf_file_move(place->dst, "top", "x/moved", 0, &err);
 }
 
 static int do_remove(struct place *place)
 {
     return pf_file_remove(place->dst, "top", &err);
+}
+
+static int do_replace(struct place *place)
+{
+    const struct pinfold_bytes old = { (char[]){ "old" }, 3 };
+
+    return pf_file_replace(place->dst, "top", &old, "new", 3, NULL, &err);
+}
+
+static int do_dir_remove(struct place *place)
+{
+    return pf_dir_remove(place->root, "src", true, &err);
+}
+
+static int do_move_dir(struct place *place)
+{
+    return pf_file_move(place->root, "src/d", "dst/x/d", PF_MOVE_DIRS | PF_MOVE_NO_REPLACE, &err);
+}
+
+static int count_text(void *ctx, const char *text, size_t len)
+{
+    (void)text;
+    *(size_t *)ctx += len;
+    return 0;
+}
+
+/* What is said to have changed is what has, or there is an error. */
+static int do_changes(struct place *place)
+{
+    enum { CHANGES = 6 };
+    size_t written = 0;
+    struct pinfold_changes_options options = {
+        .size = sizeof(options),
+        .on_diff = count_text,
+        .on_diff_ctx = &written,
+    };
+    struct pinfold_changes changes = { .items = NULL };
+    char source[64];
+    struct pf_seed_mark mark = { .source = source, .began_ns = INT64_MAX, .ended_ns = INT64_MAX };
+    struct pf_changes_request request = {
+        .root_fd = place->dst,
+        .upper_fd = -1,
+        .mark = &mark,
+        .fetched = true,
+        .include = place->globs,
+        .path = ".",
+        .options = &options,
+    };
+    static const char *const none[] = { NULL };
+    struct pf_globs *exclude = NULL;
+    int r;
+
+    mark.dev = place->src_st.st_dev;
+    mark.ino = place->src_st.st_ino;
+    snprintf(source, sizeof(source), "/proc/self/fd/%d", place->src);
+    r = pf_globs_new(none, &exclude, &err);
+    request.exclude = request.seed_exclude = exclude;
+    if (r == 0)
+        r = pf_changes_find(&request, &changes, &err);
+    if (r == 0 && changes.errors.count == 0 && changes.count != CHANGES)
+        fail_msg("%zu changes and no error", changes.count);
+    if (r == 0)
+        r = pf_changes_write(&request, &changes, &err);
+    if (r == 0)
+        r = changes.errors.count > 0;
+    pf_globs_free(exclude);
+    pinfold_changes_done(&changes);
+    return r;
+}
+
+static int do_search(struct place *place)
+{
+    struct pinfold_search_options options = { .size = sizeof(options),
+                                              .text = "e[w]",
+                                              .regex = true };
+    struct pf_search_request request = { .root_fd = place->src, .path = ".", .options = &options };
+    struct pinfold_search_result result = { .items = NULL };
+    int r = pf_search(&request, &result, &err);
+
+    if (r == 0 && result.errors.count == 0 && result.matches != 3)
+        fail_msg("%llu matches and no error", (unsigned long long)result.matches);
+    if (r == 0)
+        r = result.errors.count > 0;
+    pinfold_search_result_done(&result);
+    return r;
 }
 
 static int do_list(struct place *place)
@@ -324,6 +413,11 @@ TORTURE(do_copy, copying_survives_every_fault)
 TORTURE(do_copy_sparse, copying_holes_survives_every_fault)
 TORTURE(do_move, moving_survives_every_fault)
 TORTURE(do_remove, removing_survives_every_fault)
+TORTURE(do_replace, replacing_survives_every_fault)
+TORTURE(do_dir_remove, removing_a_directory_survives_every_fault)
+TORTURE(do_move_dir, moving_a_directory_survives_every_fault)
+TORTURE(do_changes, finding_changes_survives_every_fault)
+TORTURE(do_search, searching_survives_every_fault)
 TORTURE(do_list, listing_survives_every_fault)
 TORTURE(do_tree_remove, removing_a_tree_survives_every_fault)
 TORTURE(do_relation, comparing_roots_survives_every_fault)
@@ -539,6 +633,11 @@ int main(void)
         TEST(copying_holes_survives_every_fault),
         TEST(moving_survives_every_fault),
         TEST(removing_survives_every_fault),
+        TEST(replacing_survives_every_fault),
+        TEST(removing_a_directory_survives_every_fault),
+        TEST(moving_a_directory_survives_every_fault),
+        TEST(finding_changes_survives_every_fault),
+        TEST(searching_survives_every_fault),
         TEST(listing_survives_every_fault),
         TEST(removing_a_tree_survives_every_fault),
         TEST(comparing_roots_survives_every_fault),

@@ -244,21 +244,73 @@ static void moving_follows_the_rules_of_move_file(void **state)
     put(tmp->fd, "other", "y");
     put_dir(tmp->fd, "d");
     assert_int_equal(fchmodat(tmp->fd, "f", 0750, 0), 0);
-    assert_int_equal(pf_file_move(tmp->fd, "f", "f", &err), 0);
+    assert_int_equal(pf_file_move(tmp->fd, "f", "f", 0, &err), 0);
     check_file(tmp->fd, "f", "x");
     assert_int_equal(linkat(tmp->fd, "f", tmp->fd, "hard", 0), 0);
-    assert_int_equal(pf_file_move(tmp->fd, "f", "hard", &err), 0);
+    assert_int_equal(pf_file_move(tmp->fd, "f", "hard", 0, &err), 0);
     check_file(tmp->fd, "f", "x");
-    assert_int_equal(pf_file_move(tmp->fd, "f", "new/deep/f", &err), 0);
+    assert_int_equal(pf_file_move(tmp->fd, "f", "new/deep/f", 0, &err), 0);
     check_file(tmp->fd, "f", NULL);
     check_file(tmp->fd, "new/deep/f", "x");
     assert_int_equal(mode_of(tmp->fd, "new/deep/f"), 0750);
-    assert_int_equal(pf_file_move(tmp->fd, "new/deep/f", "other", &err), 0);
+    assert_int_equal(pf_file_move(tmp->fd, "new/deep/f", "other", 0, &err), 0);
     check_file(tmp->fd, "other", "x");
-    check_fails(pf_file_move(tmp->fd, "other", "d", &err), PINFOLD_EOS, EISDIR, "\"d\"");
-    check_fails(pf_file_move(tmp->fd, "d", "e", &err), PINFOLD_EOS, EISDIR, "\"d\"");
-    check_fails(pf_file_move(tmp->fd, "no", "e", &err), PINFOLD_EOS, ENOENT, "\"no\"");
+    check_fails(pf_file_move(tmp->fd, "other", "d", 0, &err), PINFOLD_EOS, EISDIR, "\"d\"");
+    check_fails(pf_file_move(tmp->fd, "d", "e", 0, &err), PINFOLD_EOS, EISDIR, "\"d\"");
+    check_fails(pf_file_move(tmp->fd, "no", "e", 0, &err), PINFOLD_EOS, ENOENT, "\"no\"");
     check_file(tmp->fd, "other", "x");
+}
+
+static void a_file_is_replaced_only_while_it_is_what_was_expected(void **state)
+{
+    const struct pinfold_bytes one = { (char[]){ "one" }, 3 }, empty = { NULL, 0 };
+    struct tmp *tmp = *state;
+
+    put(tmp->fd, "f", "one");
+    assert_int_equal(fchmodat(tmp->fd, "f", 0711, 0), 0);
+    assert_int_equal(pf_file_replace(tmp->fd, "f", &one, "two", 3, NULL, &err), 0);
+    check_file(tmp->fd, "f", "two");
+    assert_int_equal(mode_of(tmp->fd, "f"), 0711);
+    check_fails(pf_file_replace(tmp->fd, "f", &one, "three", 5, NULL, &err), PINFOLD_EOS, EAGAIN,
+                "\"f\"");
+    assert_int_equal(err.retryable, 1);
+    put(tmp->fd, "f", "one and more");
+    check_fails(pf_file_replace(tmp->fd, "f", &one, "three", 5, NULL, &err), PINFOLD_EOS, EAGAIN,
+                "\"f\"");
+    check_file(tmp->fd, "f", "one and more");
+    check_fails(pf_file_replace(tmp->fd, "none", &one, "x", 1, NULL, &err), PINFOLD_EOS, ENOENT,
+                "none");
+    check_file(tmp->fd, "none", NULL);
+    put(tmp->fd, "empty", "");
+    assert_int_equal(pf_file_replace(tmp->fd, "empty", &empty, "x", 1, NULL, &err), 0);
+    check_file(tmp->fd, "empty", "x");
+    check_no_temp(tmp->fd);
+}
+
+static void directories_are_removed_and_moved_when_that_is_meant(void **state)
+{
+    struct tmp *tmp = *state;
+
+    put_dir(tmp->fd, "d");
+    put_dir(tmp->fd, "d/locked");
+    put(tmp->fd, "d/locked/f", "x");
+    put(tmp->fd, "f", "x");
+    put_link(tmp->fd, "link", "d");
+    assert_int_equal(fchmodat(tmp->fd, "d/locked", 0, 0), 0);
+    check_fails(pf_dir_remove(tmp->fd, "d", false, &err), PINFOLD_EOS, ENOTEMPTY, "\"d\"");
+    check_fails(pf_dir_remove(tmp->fd, "link", true, &err), PINFOLD_EOS, ENOTDIR, "link");
+    check_fails(pf_dir_remove(tmp->fd, "f", true, &err), PINFOLD_EOS, ENOTDIR, "\"f\"");
+    check_fails(pf_file_move(tmp->fd, "d", "d/x/y", PF_MOVE_DIRS, &err), PINFOLD_EOS, EINVAL,
+                "d/x/y");
+    assert_int_equal(faccessat(tmp->fd, "d/x", F_OK, 0), -1);
+    assert_int_equal(pf_file_move(tmp->fd, "d", "e", PF_MOVE_DIRS, &err), 0);
+    check_fails(pf_file_move(tmp->fd, "f", "link", PF_MOVE_NO_REPLACE, &err), PINFOLD_EOS, EEXIST,
+                "link");
+    assert_int_equal(pf_dir_remove(tmp->fd, "e", true, &err), 0);
+    check_fails(pf_dir_remove(tmp->fd, "e", true, &err), PINFOLD_EOS, ENOENT, "\"e\"");
+    put_dir(tmp->fd, "empty");
+    assert_int_equal(pf_dir_remove(tmp->fd, "empty", false, &err), 0);
+    check_file(tmp->fd, "f", "x");
 }
 
 static void a_listing_is_sorted_and_says_what_is_what(void **state)
@@ -522,6 +574,8 @@ int main(void)
         TEST(a_copy_keeps_bytes_modes_and_holes),
         TEST(removing_takes_files_and_links_themselves),
         TEST(moving_follows_the_rules_of_move_file),
+        TEST(a_file_is_replaced_only_while_it_is_what_was_expected),
+        TEST(directories_are_removed_and_moved_when_that_is_meant),
         TEST(a_listing_is_sorted_and_says_what_is_what),
         TEST(a_fired_token_stops_everything),
         TEST(a_file_has_no_name_before_it_is_whole),

@@ -242,7 +242,9 @@ def head_of(reply: Reply, length: int | None) -> bytes:
     elif reply.status not in (101, 204):
         headers.append(("Content-Length", str(length)))
     reason = next((known.phrase for known in HTTPStatus if known == reply.status), "Unknown")
-    lines = [f"HTTP/1.1 {reply.status} {reason}", *(f"{name}: {value}" for name, value in headers)]
+    # Go's server lets no value end a line; parts of a multipart body have no such guard.
+    lines = [f"HTTP/1.1 {reply.status} {reason}",
+             *(f"{name}: " + value.translate({10: " ", 13: " "}) for name, value in headers)]
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n"
 
 

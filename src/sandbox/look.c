@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+static int fetch(struct pf_look *look, const struct pf_session *session,
+                 const struct pf_sync_config *config, enum pf_look_scope scope,
+                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    static const char *const all[] = { "*", NULL }, *const none[] = { NULL };
+    PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result result = { 0 };
+    struct pinfold_sync_request request = {
+        .size = sizeof(request),
+        .include = scope != PF_LOOK_SYNCED ? all : (const char *const *)config->include,
+        .exclude = scope == PF_LOOK_EVERYTHING ? none : (const char *const *)config->exclude,
+    };
+    int r = pinfold_temp_workspace_new(&look->copy, err);
+
+    if (r < 0)
+        return r;
+    look->fetched = true;
+    request.dest = pinfold_temp_workspace_path(look->copy);
+    r = PF_BACKEND_CALL(pf_session_backend(session), err, sync_artifacts, &request, &result, cancel,
+                        err);
+    if (r < 0)
+        return pf_wrap(err, r, "fetch the workspace");
+    look->errors = result.errors;
+    result.errors = (struct pinfold_strings){ .items = NULL };
+    look->root_fd = open(request.dest, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return look->root_fd < 0 ? pf_fail_os(err, errno, "open what was fetched") : 0;
+}
+
+int pf_look_open(struct pf_look *look, const struct pf_session *session, enum pf_look_scope scope,
+                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_sync_config_done) struct pf_sync_config config = { 0 };
+    struct pinfold_backend *backend = pf_session_backend(session);
+    int r = pf_session_override_sync(session, NULL, NULL, &config, err);
+
+    if (r == 0)
+        r = pf_globs_new((const char *const *)config.include, &look->include, err);
+    if (r == 0)
+        r = pf_globs_new((const char *const *)config.exclude, &look->exclude, err);
+    if (r < 0)
+        return r;
+    if (!backend->ops->open_root)
+        return fetch(look, session, &config, scope, cancel, err);
+    return backend->ops->open_root(backend->state, &look->root_fd, &look->upper_fd, cancel, err);
+}
+
+void pf_look_done(struct pf_look *look)
+{
+    if (look->root_fd >= 0)
+        close(look->root_fd);
+    if (look->upper_fd >= 0)
+        close(look->upper_fd);
+    pf_globs_free(look->include);
+    pf_globs_free(look->exclude);
+    pinfold_strings_done(&look->errors);
+    pinfold_temp_workspace_free(look->copy, NULL);
+    *look = (struct pf_look)PF_LOOK_INIT;
+}
