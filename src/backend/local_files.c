@@ -16,9 +16,7 @@ struct pf_local_root *pf_local_root_new(int fd)
     struct pf_local_root *root = malloc(sizeof(*root));
 
     if (root)
-        *root = (struct pf_local_root){ .fd = fd,
-                                        .refs = 1,
-                                        .prompt = pf_file_system_is_prompt(fd) };
+        *root = (struct pf_local_root){ .fd = fd, .refs = 1 };
     return root;
 }
 

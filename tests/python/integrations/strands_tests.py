@@ -52,7 +52,7 @@ async def test_output_that_is_cut_says_so(sandbox: Sandbox) -> None:
 
 async def test_timeouts_are_errors_with_what_came(sandbox: Sandbox) -> None:
     with pytest.raises(SandboxTimeoutError) as caught:
-        await PinfoldSandbox(sandbox).execute("echo begun; echo e >&2; sleep 1000", timeout=1)
+        await PinfoldSandbox(sandbox).execute("echo begun; echo e >&2; sleep 1000", timeout=5)
     assert (caught.value.stdout, caught.value.stderr) == ("begun\n", "e\n")
 
 
