@@ -18,6 +18,8 @@ from typing import Any
 from . import _pinfold
 from ._errors import is_made_of
 
+_pinfold.check_interpreter()  # before there is anything that its end would end
+
 audit_logger = logging.getLogger("elsai.sandbox.audit")
 
 _AT_ONCE = 32  # some tenths of a millisecond of such work

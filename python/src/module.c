@@ -94,6 +94,25 @@ static void log_line(void *ctx, enum pinfold_log_level level, const char *messag
 
 /* ---- functions ---- */
 
+/* What is here, the hooks above all, is one of each process. And the end of another interpreter
+ * would look like the end of the process. */
+static int check_main(void)
+{
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0)
+        return 0;
+    PyErr_SetString(PyExc_ImportError, "pinfold works in the main interpreter of a process only; "
+                                       "use a process, or a thread of the main interpreter");
+    return -1;
+}
+
+static PyObject *check_interpreter(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    if (check_main() < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *set_hooks(PyObject *module, PyObject *args)
 {
     struct pf_hooks hooks;
@@ -240,6 +259,7 @@ static PyObject *probe(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
+    { "check_interpreter", check_interpreter, METH_NOARGS, NULL },
     { "set_hooks", set_hooks, METH_VARARGS, NULL },
     { "wait_idle", wait_idle, METH_O, NULL },
     { "set_closing", set_closing, METH_NOARGS, NULL },
@@ -269,7 +289,7 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_pinfold",
     .m_doc = "The C library; what people write is the package pinfold.",
-    .m_size = -1, /* one of each process: subinterpreters would share the hooks */
+    .m_size = -1, /* one of each process; check_main() sees to it */
     .m_methods = functions,
 };
 
@@ -301,7 +321,7 @@ static int add_constants(PyObject *module)
 PyMODINIT_FUNC PyInit__pinfold(void);
 PyMODINIT_FUNC PyInit__pinfold(void)
 {
-    PyObject *module = PyModule_Create(&definition);
+    PyObject *module = check_main() < 0 ? NULL : PyModule_Create(&definition);
 
     if (module && pf_add_call(module) == 0 && pf_add_backend(module) == 0 &&
         pf_add_manager(module) == 0 && pf_add_sandbox(module) == 0 &&
