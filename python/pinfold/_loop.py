@@ -50,8 +50,8 @@ def _consume(call: _pinfold.Call) -> None:
         try:
             if call.cause is None:
                 call.consumer("stdout" if stream == 1 else "stderr", data)
-        except Exception as error:  # pylint: disable=broad-except
-            call.cause = error
+        except BaseException as error:  # pylint: disable=broad-except
+            call.cause = error  # the await raises it; here it would keep others from their mail
             call.cancel()
 
 

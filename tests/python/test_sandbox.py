@@ -205,6 +205,24 @@ def test_stops_a_command_whose_consumer_raises(root: Path) -> None:
     run(main())
 
 
+class Odd(BaseException):
+    """What "except Exception" does not catch."""
+
+
+def test_a_consumer_that_raises_anything_stops_its_command_and_no_other(root: Path) -> None:
+    def consume(_stream: str, _data: bytes) -> None:
+        raise Odd("enough")
+
+    async def main() -> None:
+        async with local(root) as sandbox:
+            works = [sandbox.execute("echo x; sleep 1000", on_output=consume) for _ in range(4)]
+            works += [sandbox.execute("echo y", on_output=lambda *_: None) for _ in range(4)]
+            found = await asyncio.gather(*works, return_exceptions=True)
+            assert all(isinstance(one, Odd) for one in found[:4]), found
+            assert all(one.output == "y\n" for one in found[4:]), found
+    run(main())
+
+
 def test_streams_more_than_fits_into_memory_at_once(root: Path) -> None:
     count = 0
 
