@@ -79,6 +79,8 @@ class ToolCaller:
         self._agent = agent
 
     def __getattr__(self, name: str) -> Callable[..., ToolResult]:
+        if name == "_agent":  # of a copy that is being made
+            raise AttributeError(name)
         names = self._agent.tool_names
         found = next((one for one in names if one.replace("-", "_") == name), None)
         if found is None:
@@ -305,7 +307,7 @@ class Agent:
             finally:
                 del self._records[record.call]
 
-        return result(in_thread(work), "direct")
+        return result(in_thread(work, record.call.cancel), "direct")
 
     # ---- hooks and plugins ----
 

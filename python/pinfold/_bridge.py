@@ -149,18 +149,28 @@ def a_loop_runs() -> bool:
     return True
 
 
-def in_thread(work: Callable[[], Any]) -> Any:
-    """What work returns, or raises, in a thread of its own."""
+def in_thread(work: Callable[[], Any], cancel: Callable[[], None] | None = None) -> Any:
+    """What work returns, or raises, in a thread of its own. cancel: what ends it when a signal,
+    Ctrl-C say, ends the wait for it."""
     outcome: list[Any] = []
+    ended = threading.Event()  # Thread.join() forgets the thread when a signal interrupts it
 
     def run() -> None:
         try:
             outcome.append((work(), None))
         except BaseException as error:  # pylint: disable=broad-except
             outcome.append((None, error))
+        ended.set()
 
     thread = threading.Thread(target=run, name="pinfold")
     thread.start()
+    try:
+        ended.wait()
+    except BaseException:
+        if cancel is not None:
+            cancel()
+            ended.wait()
+        raise
     thread.join()
     value, error = outcome[0]
     if error is not None:

@@ -225,6 +225,33 @@ def test_ends_on_ctrl_c(root: Path) -> None:
     assert child.returncode == 0
 
 
+def test_ctrl_c_ends_a_tool_that_is_called_directly(root: Path) -> None:
+    child = script("""
+        from pinfold import Agent, AgentConfig
+        async def main():
+            sandbox = Sandbox("job", LocalSandboxBackend(root), 60)
+            await sandbox.start()
+            return sandbox
+        sandbox = asyncio.run(main())
+        agent = Agent(AgentConfig(sandbox=sandbox))
+        try:
+            agent.tool.execute(command=LONG)
+        except KeyboardInterrupt:
+            pids = [open(f"{root}/{name}").read().strip() for name in ("pid", "child")]
+            alive = [pid for pid in pids if os.path.exists(f"/proc/{pid}")
+                     and open(f"/proc/{pid}/stat").read().split()[2] != "Z"]
+            print("alive", alive)
+        """, root)
+
+    async def main() -> None:
+        await until(lambda: started(root))
+        child.send_signal(2)
+    run(main())
+    out, err = child.communicate(timeout=300)
+    assert out == "alive []\n", err
+    assert child.returncode == 0
+
+
 def test_exits_cleanly_with_a_live_sandbox(root: Path) -> None:
     child = script("""
         async def main():
