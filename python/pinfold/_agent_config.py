@@ -10,6 +10,7 @@ from typing import Any
 
 from . import _pinfold
 from ._backends import StrPath
+from ._errors import expect
 from ._hooks import HookProvider
 from ._messages import Message
 from ._offload import SandboxOutputOffloadPolicy
@@ -80,10 +81,12 @@ class AgentConfig:
         self.sandbox_mode = SandboxMode(self.sandbox_mode)
         if self.sandbox is not None and not isinstance(self.sandbox, SandboxView):
             raise TypeError(f"sandbox: a Sandbox is required, not {self.sandbox!r}")
-        if self.sandbox_manager is not None \
-                and not isinstance(self.sandbox_manager, SandboxManager):
-            raise TypeError(f"sandbox_manager: a SandboxManager is required, "
-                            f"not {self.sandbox_manager!r}")
+        if self.sandbox_manager is not None:
+            expect("sandbox_manager", self.sandbox_manager, SandboxManager)
+        if self.sandbox_output_offload is not None:
+            expect("sandbox_output_offload", self.sandbox_output_offload,
+                   SandboxOutputOffloadPolicy)
+        expect("workspace_sync_policy", self.workspace_sync_policy, WorkspaceSyncPolicy)
         for name in "max_turns", "max_parallel_tools", "max_tokens":
             value = getattr(self, name)
             if value is not None and not 0 < value < 2**32:

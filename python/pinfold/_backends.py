@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Protocol, Union, runtime_checkable
 
 from . import _pinfold
 from ._adapter import Adapter
+from ._errors import expect
 from ._loop import run
 from ._results import (ExecuteResult, FileInfo, FileTransferResult, WorkspaceSeedResult,
                        WorkspaceSyncResult, transfer_result)
@@ -52,6 +54,7 @@ def environment(env: Mapping[str, str] | None) -> list[str] | None:
     """Variables as the library wants them."""
     if env is None:
         return None
+    expect("env", env, Mapping)
     for name in env:
         if not name or "=" in name:
             raise ValueError(f"env: {name!r} is no name of a variable")
@@ -63,6 +66,13 @@ def positive(name: str, value: float) -> float:
     if not value > 0:
         raise ValueError(f"{name} must be more than 0, not {value!r}")
     return value
+
+
+def whole(name: str, value: int) -> int:
+    """The same for what is counted, and has room in 64 bits."""
+    if not 0 < operator.index(value) <= UNLIMITED:
+        raise ValueError(f"{name} must be from 1 to {UNLIMITED}, not {value!r}")
+    return operator.index(value)
 
 
 class Backend:
@@ -154,8 +164,7 @@ class LocalSandboxBackend(Backend):
                  env: Mapping[str, str] | None = None):
         self._root = os.fspath(workspace_root)
         self._adopt_core(_pinfold.local_backend(
-            self._root, positive("timeout", timeout), int(positive("max_output_bytes",
-                                                                   max_output_bytes)),
+            self._root, positive("timeout", timeout), whole("max_output_bytes", max_output_bytes),
             bool(inherit_env), environment(env)))
 
     def __repr__(self) -> str:
@@ -179,7 +188,7 @@ class Limits:
     def _raw(self) -> tuple[int, int, int, int, int, int, int, float]:
         for name, value in vars(self).items():
             if value is not None:
-                positive(name, value)
+                (positive if name == "cpus" else whole)(name, value)
         return (self.memory_bytes or 0, self.processes or 0, self.cpu_seconds or 0,
                 self.open_files or 0, self.file_bytes or 0, self.tmp_bytes or 0,
                 self.workspace_bytes or 0, self.cpus or 0.0)
@@ -199,11 +208,13 @@ class IsolatedSandboxBackend(Backend):
             raise ValueError(f"seed_mode is 'copy' or 'overlay', not {seed_mode!r}")
         self._root = None if workspace_root is None else os.fspath(workspace_root)
         net, allow = _network(network)
+        limits = Limits() if limits is None else limits
+        expect("limits", limits, Limits)
         self._adopt_core(_pinfold.isolated_backend(
             self._root, positive("timeout", timeout),
-            int(positive("max_output_bytes", max_output_bytes)), environment(env), list(ro),
+            whole("max_output_bytes", max_output_bytes), environment(env), list(ro),
             list(rw), rootfs, net, allow, read_only, seed_mode == "overlay",
-            (limits or Limits())._raw()))
+            limits._raw()))
 
     def __repr__(self) -> str:
         return f"IsolatedSandboxBackend({self._root!r})"

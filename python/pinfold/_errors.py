@@ -68,6 +68,9 @@ class SandboxDecodeError(SandboxError, UnicodeDecodeError):
     def __str__(self) -> str:
         return self.reason
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.reason,), self.__dict__
+
 
 # enum pinfold_code; the numbers are ABI.
 (VALUE, PATH, OS, NO_MEMORY, START, ATTACH, DETACHED, DENIED, PREPARE, CANCELLED, TIMEOUT,
@@ -93,6 +96,12 @@ def make_error(code: int, number: int, http_status: int, retryable: bool, messag
         error = _CLASSES.get(code, OSError if code == OS else SandboxBackendError)(message)
     error.__dict__.update(retryable=retryable, http_status=http_status or None, partial=partial)
     return error
+
+
+def expect(name: str, value: Any, kind: type) -> None:
+    """TypeError for an argument that is something else."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be of type {kind.__name__}, not {type(value).__name__}")
 
 
 # From the special to the general: the first class that fits.

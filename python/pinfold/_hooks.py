@@ -155,6 +155,8 @@ class HookRegistry:
 
     def add_hook(self, provider: HookProvider) -> None:
         """Add what a provider brings."""
+        if not isinstance(provider, HookProvider) or isinstance(provider, type):
+            raise TypeError(f"an object with register_hooks() is required, not {provider!r}")
         provider.register_hooks(self)
 
     def _wrap(self, kind: type[HookEvent], callback: HookCallback) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from . import _pinfold
 from ._backends import adopt, expose, positive
 from ._bridge import finish
+from ._errors import expect
 from ._loop import run
 from ._results import ManagedSandboxSession, WorkspaceSeedResult, seed_result as _seed_result
 
@@ -63,6 +64,8 @@ class SandboxManager:
     def mark_prepared(self, session_id: str,
                       seed_result: WorkspaceSeedResult | None = None) -> None:
         """Remember that the workspace was seeded."""
+        if seed_result is not None:
+            expect("seed_result", seed_result, WorkspaceSeedResult)
         raw = None if seed_result is None else (
             seed_result.files_seeded, seed_result.bytes_seeded, list(seed_result.skipped_paths),
             list(seed_result.errors))

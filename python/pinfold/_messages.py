@@ -131,6 +131,8 @@ def raw_messages(messages: Iterable[Message]) -> list[RawMessage]:
     """A conversation."""
     found = []
     for one in messages:
+        if not isinstance(one, Mapping):
+            raise TypeError(f"a message is a dict with role and content, not {one!r}")
         if one.get("role") not in _NUMBERS:
             raise ValueError(f"the role of a message is user or assistant, not {one.get('role')!r}")
         found.append((_NUMBERS[one["role"]], raw_blocks(one["content"])))

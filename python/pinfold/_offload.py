@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Union, runtime_checkable
 
 from . import _pinfold
-from ._backends import StrPath, positive
+from ._backends import StrPath, positive, whole
 from ._bridge import finish
 from ._policy import SANDBOX_OFFLOAD_TOOL_NAMES
 
@@ -79,7 +79,7 @@ class S3Storage(_LibraryStorage):
         self._core = _pinfold.s3_storage(
             bucket, prefix or None, region, endpoint, profile, access_key, secret_key,
             session_token, allow_plain_http,
-            0 if attempts is None else int(positive("attempts", attempts)),
+            0 if attempts is None else whole("attempts", attempts),
             0.0 if timeout is None else positive("timeout", timeout))
 
     def __repr__(self) -> str:

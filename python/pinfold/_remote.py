@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _pinfold
-from ._backends import CLASSES, Backend, environment, expose, positive
+from ._backends import CLASSES, Backend, environment, expose, whole
 
 
 class AgentCoreSandboxBackend(Backend):
@@ -38,8 +38,8 @@ class AgentCoreSandboxTemplate:
         self._region = region
         self._core = _pinfold.agentcore_template(
             region, access_key, secret_key, session_token, profile, identifier, name, endpoint,
-            int(positive("session_timeout_seconds", session_timeout_seconds)),
-            int(positive("max_output_bytes", max_output_bytes)), environment(env), long_commands)
+            whole("session_timeout_seconds", session_timeout_seconds),
+            whole("max_output_bytes", max_output_bytes), environment(env), long_commands)
 
     def build_for_session(self, workspace_id: str) -> Any:
         """The backend of one workspace."""
@@ -95,10 +95,10 @@ class DaytonaSandboxTemplate:
             default_timeout or math.inf, _minutes("auto_stop_minutes", auto_stop_minutes),
             _minutes("auto_delete_minutes", auto_delete_minutes),
             0 if create_timeout_seconds is None
-            else int(positive("create_timeout_seconds", create_timeout_seconds)),
+            else whole("create_timeout_seconds", create_timeout_seconds),
             network_block_all, _listed("network_allow_list", network_allow_list),
             _listed("domain_allow_list", domain_allow_list),
-            int(positive("max_output_bytes", max_output_bytes)), environment(env),
+            whole("max_output_bytes", max_output_bytes), environment(env),
             environment(labels))
 
     def build_for_session(self, workspace_id: str) -> Any:
@@ -110,7 +110,7 @@ class DaytonaSandboxTemplate:
 
 
 def _minutes(name: str, value: int | None) -> int:
-    return -1 if value is None else int(positive(name, value))
+    return -1 if value is None else whole(name, value)
 
 
 def _listed(name: str, values: Iterable[str] | None) -> str | None:

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, Union
 
 from . import _pinfold
-from ._backends import StrPath, adopt, environment, positive
-from ._errors import SandboxCancelledError, WorkspacePrepareError
+from ._backends import StrPath, adopt, environment, positive, whole
+from ._errors import SandboxCancelledError, WorkspacePrepareError, expect
 from ._loop import at_once, live_sandboxes, run
 from ._manager import SandboxManager
 from ._policy import SandboxAttachMode, WorkspaceSyncPolicy
@@ -65,8 +65,7 @@ class SandboxView:
         spool_bytes: keep up to this many bytes whole, in the result's spool. on_output: called on
         the event loop with ("stdout" or "stderr", bytes) as it comes; what it raises stops the
         command and is raised."""
-        limit = 0 if max_output_bytes is None else int(positive("max_output_bytes",
-                                                                max_output_bytes))
+        limit = 0 if max_output_bytes is None else whole("max_output_bytes", max_output_bytes)
         call = self._core.execute(command, timeout, cwd, environment(env), limit, keep_tail,
                                   spool_bytes, on_output is not None)
         if on_output is not None:
@@ -95,6 +94,7 @@ class SandboxView:
                              overwrite: bool = True) -> list[str]:
         """Copy files to host paths; returns the sandbox paths that were. All are tried. The error
         has one FileTransferResult for each as its results."""
+        expect("files", files, Mapping)
         try:
             done = await run(self._core.download_files(list(files.items()), overwrite))
         except (OSError, ValueError) as error:
@@ -120,10 +120,11 @@ class Sandbox(SandboxView):
                  seed_exclude: Iterable[str] | None = None,
                  sync_policy: WorkspaceSyncPolicy | None = None,
                  sync_dest: StrPath | None = None):
-        if not isinstance(workspace_id, str):
-            raise TypeError(f"workspace_id must be a str, not {type(workspace_id).__name__}")
-        if manager is not None and not isinstance(manager, SandboxManager):
-            raise TypeError(f"manager must be a SandboxManager, not {type(manager).__name__}")
+        expect("workspace_id", workspace_id, str)
+        if manager is not None:
+            expect("manager", manager, SandboxManager)
+        if sync_policy is not None:
+            expect("sync_policy", sync_policy, WorkspaceSyncPolicy)
         super().__init__(_pinfold.Sandbox(
             workspace_id, adopt(backend), ttl_seconds, None if manager is None else manager._core,
             seed_from, seed_exclude, None if sync_policy is None else sync_policy._raw(),
@@ -190,6 +191,7 @@ class Sandbox(SandboxView):
     async def add_files(self, files: Mapping[str, Content], overwrite: bool = True) -> list[str]:
         """Write files: str is text, a Path a host file. Returns the paths written. All are tried;
         written has those paths when some failed."""
+        expect("files", files, Mapping)
         try:
             done: list[str] = await run(self._core.add_files(list(files.items()), overwrite))
         except (OSError, ValueError) as error:

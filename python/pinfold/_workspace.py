@@ -6,7 +6,7 @@ from __future__ import annotations
 from . import _pinfold
 from ._agent import Agent
 from ._backends import StrPath
-from ._errors import WorkspacePrepareError
+from ._errors import WorkspacePrepareError, expect
 from ._loop import run
 from ._results import (ExecuteResult, FileInfo, WorkspaceSeedResult, WorkspaceSyncResult,
                        seed_result, sync_result)
@@ -46,6 +46,7 @@ async def list_workspace_dir(agent: Agent, path: StrPath) -> list[FileInfo]:
 
 def format_execute_result(result: ExecuteResult) -> str:
     """A result as the execute tool tells it: the exit code, then the output."""
+    expect("result", result, ExecuteResult)
     return _pinfold.format_result(result.exit_code, result.output)
 
 

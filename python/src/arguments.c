@@ -49,11 +49,23 @@ int pf_call_path_or_none(struct pf_call *call, PyObject *path, const char **ret)
     return path && path != Py_None && !*ret ? -1 : 0;
 }
 
+/* A new bytes object with what a bytes-like one holds. A list of numbers is none. */
+static PyObject *bytes_of(PyObject *data)
+{
+    PyObject *view = PyBytes_Check(data) ? NULL : PyMemoryView_FromObject(data), *bytes;
+
+    if (PyErr_Occurred())
+        return NULL;
+    bytes = PyBytes_FromObject(view ? view : data);
+    Py_XDECREF(view);
+    return bytes;
+}
+
 const char *pf_call_data(struct pf_call *call, PyObject *data, Py_ssize_t *ret_len)
 {
     PyObject *bytes = PyUnicode_Check(data)
                               ? PyUnicode_AsEncodedString(data, "utf-8", "surrogateescape")
-                              : PyBytes_FromObject(data);
+                              : bytes_of(data);
 
     return bytes ? keep_bytes(call, bytes, ret_len) : NULL;
 }
