@@ -92,6 +92,20 @@ class ToolCaller:
         return self._agent._call_tool_here(found, given)
 
 
+async def _end(task: asyncio.Task[Any]) -> None:
+    """Cancel a task, and let nothing interrupt the wait for its end."""
+    interrupted = False
+    if not task.done():
+        task.cancel()
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            interrupted = True
+    if interrupted:
+        raise asyncio.CancelledError
+
+
 class Agent:
     """An agent. "await agent.invoke_async(prompt)" gives it something to do."""
 
@@ -225,9 +239,7 @@ class Agent:
                 yield event
             yield {"result": task.result()}
         finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.wait([task])
+            await _end(task)
             if task.done() and not task.cancelled():
                 task.exception()  # it was heard of
 

@@ -362,6 +362,38 @@ def test_abandoned_streams_end_their_invocation() -> None:
     run(main())
 
 
+def test_a_stream_that_is_cancelled_twice_ends_its_tools_all_the_same() -> None:
+    heard: list[str] = []
+
+    @tool
+    async def wait() -> None:
+        """Wait."""
+        heard.append("waits")
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            heard.append("ends")
+            await asyncio.sleep(0.2)
+            heard.append("ended")
+
+    async def main() -> None:
+        agent = Agent(AgentConfig(model=scripted({"reply": [call("wait")]}), tools=[wait]))
+
+        async def consume() -> None:
+            async for _ in agent.stream_async("go"):
+                pass
+
+        task = asyncio.ensure_future(consume())
+        await until(lambda: heard)
+        task.cancel()
+        await until(lambda: len(heard) == 2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert heard == ["waits", "ends", "ended"]
+    run(main())
+
+
 def test_cancelling_ends_commands_and_coroutines(root: Path) -> None:
     heard: list[str] = []
 
