@@ -65,12 +65,21 @@ class LibraryTool(AgentTool):
         self.input_schema = parse_input(core.schema)
 
 
+def _yields(function: Any) -> bool:
+    """Whether calling it gives a generator, of which nothing has run."""
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    return inspect.isasyncgenfunction(function) or (
+        inspect.isgeneratorfunction(function) and not flags & inspect.CO_ITERABLE_COROUTINE)
+
+
 class FunctionTool(AgentTool, Generic[P, R]):
     """A function as a tool. It can still be called as the function that it is."""
 
     def __init__(self, function: Callable[P, R], name: str | None = None,
                  description: str | None = None, input_schema: Mapping[str, Any] | None = None,
                  context: bool | str = False):
+        if _yields(function):
+            raise TypeError(f"a tool returns its result, and {function!r} yields")
         functools.update_wrapper(self, function)
         self._function: Callable[..., Any] = function
         self._hints = hints_of(function)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tools of functions: what type hints and docstrings make, and what comes back."""
 
+import asyncio
 import enum
+import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,3 +170,22 @@ def test_tools_of_ones_own_kind() -> None:
     assert agent.tool.upper(text=1)["status"] == "error"
     with pytest.raises(ValueError, match="name"):
         Agent(AgentConfig(tools=[tool(name="no name!")(lambda: None)]))
+
+
+def test_functions_that_yield_are_no_tools() -> None:
+    def one() -> Any:
+        yield 1
+
+    async def other() -> Any:
+        yield 1
+
+    @types.coroutine
+    def awaited() -> Any:
+        yield from asyncio.sleep(0).__await__()
+        return "done"
+
+    for function in one, other:
+        with pytest.raises(TypeError, match="yields"):
+            tool(function)
+    agent = Agent(AgentConfig(tools=[tool(awaited)]))
+    assert agent.tool.awaited()["content"] == [{"text": "done"}]
