@@ -35,6 +35,14 @@ class Adapter:
             raise NotImplementedError(f"{type(self.backend).__name__} has no {name}")
         return finish(method(*args, **kwargs))
 
+    def _call_for_each(self, name: str, files: list[Any]) -> list[Any]:
+        """What is not told of is not done, and must not pass for it."""
+        found = list(self._call(name, files))
+        if len(found) != len(files):
+            raise RuntimeError(f"{name} of {type(self.backend).__name__} returned {len(found)} "
+                               f"results for {len(files)} files")
+        return found
+
     # ---- life ----
 
     def create(self) -> None:
@@ -52,8 +60,9 @@ class Adapter:
 
     def read_file(self, path: str) -> bytes:
         content = self._call("read_file", path)
-        return content.encode("utf-8", "surrogateescape") if isinstance(content, str) \
-            else bytes(content)
+        if isinstance(content, str):
+            return content.encode("utf-8", "surrogateescape")
+        return bytes(memoryview(content))  # of a number, bytes() would make as many zeros
 
     def write_file(self, path: str, data: bytes, exclusive: bool) -> None:
         if exclusive and self._exists(path):
@@ -124,7 +133,7 @@ class Adapter:
 
     def _upload(self, files: list[tuple[str, bytes]]) -> Iterable[_Error]:
         if files and self._has("upload_files"):
-            return [_error_of(one) for one in self._call("upload_files", files)]
+            return [_error_of(one) for one in self._call_for_each("upload_files", files)]
         return [_caught(lambda path=path, data=data: self.write_file(path, data, False))[1]
                 for path, data in files]
 
@@ -142,7 +151,8 @@ class Adapter:
 
     def _download(self, paths: list[str]) -> Iterable[tuple[bytes | None, _Error]]:
         if paths and self._has("download_files"):
-            return [(one.content, _error_of(one)) for one in self._call("download_files", paths)]
+            return [(one.content, _error_of(one))
+                    for one in self._call_for_each("download_files", paths)]
         return [_caught(lambda path=path: self.read_file(path)) for path in paths]
 
     # ---- execute ----

@@ -153,6 +153,28 @@ def test_exceptions_come_through() -> None:
     run(main())
 
 
+def test_answers_that_are_none_do_not_pass_for_success() -> None:
+    class Silent(Memory):
+        def upload_files(self, files: Any) -> list[FileTransferResult]:
+            return []
+
+        def download_files(self, paths: Any) -> list[FileTransferResult]:
+            return []
+
+        def read_file(self, path: str) -> Any:
+            return 3
+
+    async def main() -> None:
+        async with Sandbox("silent", Silent(), 60) as sandbox:
+            with pytest.raises(SandboxBackendError, match="0 results for 1 files"):
+                await sandbox.add_files({"a": "b"})
+            with pytest.raises(SandboxBackendError, match="0 results for 1 files"):
+                await sandbox.read_bytes("a")
+            with pytest.raises(TypeError):
+                await sandbox.read_file("a")
+    run(main())
+
+
 def test_seeding_errors_undo_the_start(tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
 
