@@ -127,6 +127,20 @@ def test_what_is_deleted_is_told_and_stays_here(agent: Agent) -> None:
     assert Path("README.md") in drop_kept(done.stderr)
 
 
+@pytest.mark.parametrize("change", ["rm tool.sh", "ln -s x src/link", "chmod +x README.md",
+                                    "rm tool.sh; ln -s x tool.sh"])
+def test_a_run_that_leaves_a_change_behind_says_so_in_its_status(agent: Agent,
+                                                                 change: str) -> None:
+    model = agent.script([execute(f"echo x > a.md; {change}")], "Done.")
+    done = agent(model, "--yes")
+    kept = drop_kept(done.stderr)
+    assert done.returncode == 1, done.stderr
+    assert "1 of the changes were not written back: deletions, links and modes" in done.stderr
+    assert "could not be written back" not in done.stderr
+    assert (agent.project / "a.md").read_text() == "x\n" == kept[Path("a.md")].decode()
+    assert (agent.project / "tool.sh").is_file() and not (agent.project / "tool.sh").is_symlink()
+
+
 def test_quiet_leaves_words_and_diff(agent: Agent) -> None:
     done = agent(fix(agent), "-q", "--no-sync")
     assert done.returncode == 0 and done.stdout.startswith("I look.\n")

@@ -7,11 +7,12 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import Iterator
 
 import pytest
 
-from agent_run import Agent, Service, execute, fix, write
+from agent_run import Agent, Service, drop_kept, execute, fix, write
 from helpers import wait_until
 from terminal import processes_with
 
@@ -65,6 +66,33 @@ def test_what_was_typed_before_is_no_answer(agent: Agent) -> None:
     term.type("n\r")
     assert term.wait() == 1
     assert not (agent.project / "a.md").exists()
+
+
+@pytest.mark.parametrize("backend", ["isolated", "local"])
+def test_what_is_shown_is_what_is_written_whatever_was_left_running(agent: Agent,
+                                                                    backend: str) -> None:
+    word = sleeper()
+    model = agent.script([execute(f"echo shown > a.md; setsid -f sh -c 'sleep {word}; :' x; "
+                                  f"nohup sleep {word} >/dev/null 2>&1 &")],
+                         [execute("echo more >> a.md")], "Done.")
+    term = agent.at_terminal(model, "--backend", backend)
+    term.expect(QUESTION)
+    assert not processes_with(word)
+    term.type("y\r")
+    assert term.wait() == 0
+    assert (agent.project / "a.md").read_text() == "shown\nmore\n"
+
+
+def test_what_is_changed_here_while_it_asks_is_not_written_over(agent: Agent) -> None:
+    term = agent.at_terminal(fix(agent))
+    term.expect(QUESTION)
+    (agent.project / "src/main.c").write_text("mine;\n")
+    term.type("y\r")
+    term.expect(r"changed these meanwhile.*src/main\.c")
+    assert term.wait() == 1
+    assert (agent.project / "src/main.c").read_text() == "mine;\n"
+    assert (agent.project / "Makefile").read_text() == "all:\n"
+    assert drop_kept(term.seen.decode())[Path("src/main.c")] == b"int main;\n"
 
 
 def test_no_question_where_the_answer_is_known(agent: Agent) -> None:
