@@ -261,12 +261,12 @@ static int write_back(struct pf_agent_run *run, const struct pinfold_changes *ch
     return both ? pf_agent_worse(status, PF_EXIT_NOT_WRITTEN) : status;
 }
 
-/* It has worked, and nobody has said no. */
-static int end_early(struct pf_agent_run *run, const struct pinfold_error *err)
+/* The agent has worked: unless somebody has said no, it is not for nothing. */
+static int end_early(struct pf_agent_run *run, bool keep, const struct pinfold_error *err)
 {
     int status = run->broken ? pf_agent_broken(run) : pf_agent_failed(run, err);
 
-    if (!pf_interrupt_signal())
+    if (keep)
         pf_box_keep(&run->box, run->options, run->overlay);
     return status;
 }
@@ -289,7 +289,7 @@ static int finish(struct pf_agent_run *run, struct pinfold_changes *changes)
     /* First of all: what was left in the background could change what is being looked at. */
     if (pinfold_sandbox_stop_commands(run->box.sandbox, &err) < 0 || show(run, changes, &err) < 0 ||
         run->broken)
-        return end_early(run, &err);
+        return end_early(run, !pf_interrupt_signal(), &err);
     if (!changes->count) {
         pf_note("the agent has changed nothing");
         return 0;
@@ -297,7 +297,7 @@ static int finish(struct pf_agent_run *run, struct pinfold_changes *changes)
     if (!is_wanted(run, changes, &status))
         return status;
     if (asks && look_again(run, changes, &err) < 0)
-        return end_early(run, &err);
+        return end_early(run, true, &err); /* they said yes */
     return write_back(run, changes);
 }
 
