@@ -117,10 +117,12 @@ def test_an_agent_that_changes_nothing_is_done(agent: Agent) -> None:
 
 
 def test_what_is_deleted_is_told_and_stays_here(agent: Agent) -> None:
-    model = agent.script([execute("rm tool.sh; ln -s x src/link; chmod +x README.md")], "Done.")
+    (agent.project / "logo").write_bytes(b"\0\1")
+    model = agent.script([execute("rm tool.sh logo; ln -s x src/link; chmod +x README.md")], "Done.")
     done = agent(model, "--yes")
     assert done.returncode == 1, done.stderr
     assert "  deleted   tool.sh  # not deleted here: do it yourself" in done.stderr
+    assert "  deleted   logo  # binary; not deleted here: do it yourself" in done.stderr
     assert "  added     src/link  # stays in the sandbox" in done.stderr
     assert "nothing of that is written back" in done.stderr
     assert (agent.project / "tool.sh").exists() and not (agent.project / "src/link").exists()
