@@ -119,16 +119,29 @@ static bool read_answer(char *answer, size_t size)
     return true;
 }
 
-static bool ask(const struct pf_agent_run *run)
+/* How many files would be written that nobody has seen, since the diff lacks them. */
+static size_t count_unseen(const struct pinfold_changes *changes)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < changes->count; i++)
+        count += changes->items[i].syncs && changes->items[i].shown != PINFOLD_SHOWN_TEXT;
+    return count;
+}
+
+static bool ask(const struct pf_agent_run *run, const struct pinfold_changes *changes)
 {
     const char *home = run->options->sync ? run->options->sync : run->options->seed;
-    char path[PATH_MAX], answer[8], *clean, *question = NULL;
+    char path[PATH_MAX], answer[8], unseen[48] = "", *clean, *question = NULL;
     const char *shown = realpath(home, path) ? path : home;
     bool yes = false;
 
+    if (count_unseen(changes))
+        snprintf(unseen, sizeof(unseen), ", %zu of them not shown,", count_unseen(changes));
     clean = pf_clean(shown, strlen(shown), PF_KEEP_NONE, 0);
-    if (clean && asprintf(&question, "Write %s to %s? [y/N] ",
-                          run->signal ? "what was changed so far" : "these changes", clean) >= 0) {
+    if (clean &&
+        asprintf(&question, "Write %s%s to %s? [y/N] ",
+                 run->signal ? "what was changed so far" : "these changes", unseen, clean) >= 0) {
         /* What was typed before the question was there is no answer to it. */
         tcflush(STDIN_FILENO, TCIFLUSH);
         yes = pf_put_or_stop(STDERR_FILENO, question, strlen(question)) == 0 &&
@@ -169,7 +182,7 @@ static bool is_wanted(struct pf_agent_run *run, const struct pinfold_changes *ch
         return true;
     *ret_status = PF_EXIT_NOT_WRITTEN;
     if (can_ask(options)) {
-        if (ask(run))
+        if (ask(run, changes))
             return true;
         pf_note("nothing was written back");
     } else if (run->signal) {

@@ -83,6 +83,15 @@ def test_what_is_shown_is_what_is_written_whatever_was_left_running(agent: Agent
     assert (agent.project / "a.md").read_text() == "shown\nmore\n"
 
 
+def test_the_question_tells_of_files_that_the_diff_lacks(agent: Agent) -> None:
+    command = ("head -c 1200000 /dev/zero | tr '\\0' x > big; printf '\\0' > bin; echo x > a.md; "
+               "rm -r src")
+    term = agent.at_terminal(agent.script([execute(command)], "Done."))
+    term.expect(r"Write these changes, 2 of them not shown, to [^?]*" + QUESTION)
+    term.type("n\r")
+    assert term.wait() == 1
+
+
 def test_what_is_changed_here_while_it_asks_is_not_written_over(agent: Agent) -> None:
     term = agent.at_terminal(fix(agent))
     term.expect(QUESTION)
