@@ -24,6 +24,8 @@ soak: build deps-test ## proofs of the isolated backend, and agents under stress
 	@meson configure $(BUILD) -Dtests=true && ninja -C $(BUILD)
 	@PINFOLD_BUILD=$(BUILD) PINFOLD_KILLS=200 PINFOLD_HAMMER_SECONDS=60 PINFOLD_IDLE=1000 \
 		/usr/bin/python3 -m pytest -q -s -p no:cacheprovider tests/proof
+	@PINFOLD_BUILD=$(BUILD) PINFOLD_HTTP_SECONDS=60 \
+		/usr/bin/python3 -m pytest -q -p no:cacheprovider -k 64 tests/mcp/test_http_hostile.py
 	@test -f $(BUILD)-tsan/build.ninja || \
 		meson setup -Db_sanitize=thread -Db_lundef=false -Dtests=true $(BUILD)-tsan
 	@ninja -C $(BUILD)-tsan stress-threads

@@ -26,6 +26,7 @@ sys.dont_write_bytecode = True
 import calls  # noqa: E402
 import output  # noqa: E402
 import isolated  # noqa: E402
+import mcp_calls  # noqa: E402
 import overlay  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -191,13 +192,21 @@ def python(bench):
     yield Facts(*facts)
 
 
+def mcp(bench):
+    *tables, facts = mcp_calls.section(bench.build)
+    for title, goal, times in tables:
+        yield Table(title, goal, times)
+    yield Facts(*facts)
+
+
 def overlays(bench):
     yield from overlay.section(bench, file_system)
 
 
 SECTIONS = {"seed": ("Seeding a workspace", seed), "commands": ("Running commands", commands),
             "overlay": ("Seeding by an overlay", overlays), "python": ("Python", python),
-            "isolated": ("Isolated sandboxes", sandboxes)}
+            "isolated": ("Isolated sandboxes", sandboxes),
+            "mcp": ("The MCP server", mcp)}
 
 
 def file_system(path):

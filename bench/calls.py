@@ -18,9 +18,9 @@ async def times(count, work):
         found.append(time.perf_counter() - start)
     return found
 
-async def shell():
+async def shell(command="true"):
     child = await asyncio.create_subprocess_shell(
-        "true", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
+        command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE)
     await child.communicate()
 
 async def stall(work):
@@ -45,16 +45,20 @@ async def main(root, rounds):
         async def here():  # where it stands, as a program without a loop would
             core.read_file("file").run(False)
 
-        for name, work, count in (("read here", here, 3000),
-                                  ("read awaited", lambda: sandbox.read_file("file"), 3000)):
-            answer[name] = await times(count, work)
+        async def hopping():  # as when it must wait for a disk
+            await pinfold._loop.run(core.read_file("file"))
+
+        for name, work in (("read here", here), ("read awaited", lambda: sandbox.read_file("file")),
+                           ("read on a thread", hopping)):
+            answer[name] = await times(3000, work)
         ours, theirs = [], []
         for _ in range(rounds * 20):  # in turns
             ours += await times(1, lambda: sandbox.execute("true"))
             theirs += await times(1, shell)
         answer.update({"execute": ours, "subprocess": theirs})
-        answer["stall"] = await stall(asyncio.gather(
-            *(sandbox.execute("sleep 1; echo done") for _ in range(200))))
+        for name, work in ("stall", sandbox.execute), ("stall of asyncio", shell):
+            answer[name] = await stall(asyncio.gather(
+                *(work("sleep 1; echo done") for _ in range(200))))
     return answer
 
 with tempfile.TemporaryDirectory(prefix="pinfold-bench-") as root:
@@ -71,10 +75,16 @@ def section(build, rounds):
         [str(build / "bench" / "calls")], stdout=subprocess.PIPE, check=True,
         text=True).stdout.split()]
     yield ("read_file of 1 KiB", "at most 3 x of the call in C",
-           {"Python": found["read here"], "C": in_c, "Python, awaited": found["read awaited"]})
+           {"Python, awaited": found["read awaited"], "C": in_c,
+            "Python, blocking": found["read here"],
+            "Python, awaited, on a thread": found["read on a thread"]})
     yield ('execute("true") on local', "at most 1.15 x of asyncio's",
            {"Sandbox.execute": found["execute"],
             "create_subprocess_shell, communicate": found["subprocess"]})
     yield ("An event loop with 200 commands at once", "no turn of 50 ms",
            {"longest turn": f"{found['stall'][0] * 1000:.1f} ms",
-            "of the thread's own time, at most": f"{found['stall'][1] * 1000:.1f} ms"})
+            "of the thread's own time, at most": f"{found['stall'][1] * 1000:.1f} ms",
+            "longest turn with asyncio's subprocesses":
+                f"{found['stall of asyncio'][0] * 1000:.1f} ms",
+            "of the thread's own time, at most, with these":
+                f"{found['stall of asyncio'][1] * 1000:.1f} ms"})

@@ -7,7 +7,7 @@ _pinfold_commands() {
 }
 
 _pinfold_options() {
-    "$1" help "$2" 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p'
+    "$1" help $2 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p'
 }
 
 # The position of the first word that belongs to the command that is run, or nothing.
@@ -20,7 +20,7 @@ _pinfold_inner() {
             --workspace | --audit | --net | --ro | --rw | --rootfs | --memory | --processes | \
             --cpu-seconds | --cpus | --open-files | --file-size | --workspace-size | --tmp-size | \
             --region | --profile | --interpreter | --endpoint | --session-timeout | --target | \
-            --snapshot | --image)
+            --snapshot | --image | --config)
             # The value follows, after a "=" that bash splits off.
             [[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
             ((i++))
@@ -44,6 +44,19 @@ _pinfold() {
         mapfile -t COMPREPLY < <(compgen -W "$(_pinfold_commands "$1")" -- "$current")
         return
     fi
+    if ((COMP_CWORD == 2)) && [[ $command == mcp || $command == config ]] && [[ $current != -* ]]; then
+        local word=check
+        [[ $command == mcp ]] && word=install
+        mapfile -t COMPREPLY < <(compgen -W "$word" -- "$current")
+        return
+    fi
+    if [[ $command == mcp && ${COMP_WORDS[2]} == install ]]; then
+        command="mcp install"
+        if ((COMP_CWORD == 3)) && [[ $current != -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "claude-code codex cursor vscode" -- "$current")
+            return
+        fi
+    fi
     [[ $command == run ]] && inner=$(_pinfold_inner)
     if [[ -n $inner ]]; then
         if ((inner == COMP_CWORD)); then
@@ -62,16 +75,19 @@ _pinfold() {
     --seed | --workspace | --ro | --rw | --rootfs) mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
     --sync) [[ ${COMP_WORDS[COMP_CWORD - 1]} == = || ${COMP_WORDS[COMP_CWORD]} == = ]] &&
         mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
-    --audit | --session) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+    --audit | --config | --session) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "isolated local agentcore daytona" -- "$current") ;;
     --seed-mode) mapfile -t COMPREPLY < <(compgen -W "copy overlay" -- "$current") ;;
     --model) mapfile -t COMPREPLY < <(compgen -W "anthropic: bedrock: openai: scripted:" -- "$current") ;;
     --net) mapfile -t COMPREPLY < <(compgen -W "none host allow=" -- "$current") ;;
+    --scope) mapfile -t COMPREPLY < <(compgen -W "project user" -- "$current") ;;
+    --token-env) mapfile -t COMPREPLY < <(compgen -v -- "$current") ;;
     --env) mapfile -t COMPREPLY < <(compgen -v -S = -- "$current") ;;
     --exclude | --include | --timeout | --max-output | --memory | --processes | --cpu-seconds | \
         --cpus | --open-files | --file-size | --workspace-size | --tmp-size | --region | --profile | \
-        --interpreter | --endpoint | --session-timeout | --target | --snapshot | --image | \
-        --base-url | --system | --max-turns | --max-tokens) ;;
+        --interpreter | --endpoint | --session-timeout | --target | --snapshot | --image | --ttl | \
+        --http | --http-host | --http-resume | --token | --name | --url | --base-url | \
+        --system | --max-turns | --max-tokens) ;;
     --) mapfile -t COMPREPLY < <(compgen -c -- "$current") ;;
     *)
         if [[ $current == -* ]]; then

@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("pinfold", "elsai", "elsai_tools")
 # Beside the extension. The middle two start commands; the last is for programs inside a sandbox.
 PROGRAMS = ("pinfold-init", "pinfold-launch", "pinfold-connect")
+# Copied beside them: Debian's own Python brings the other libraries that they are linked with.
+BUNDLED = ("libjansson.so.4", "libcares.so.2")
 EXTENSION = "_pinfold.abi3.so"
 LIBRARY = "libpinfold.so.0"
 SOURCES = ("LICENSE", "README.md", "docs", "include", "meson.build", "meson_options.txt",
@@ -33,7 +35,7 @@ def _environment() -> dict:
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
-def _run(*words) -> None:
+def _run(*words) -> str:
     try:
         done = subprocess.run([str(word) for word in words], cwd=ROOT, env=_environment(),
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -43,10 +45,26 @@ def _run(*words) -> None:
     if done.returncode:
         raise SystemExit(f"{done.stdout}\n{words[0]} failed; on Debian, {ROOT}/tools/deps build "
                          "installs what the build needs")
+    return done.stdout
 
 
 def _version() -> str:
     return re.search(r"version : '([^']+)'", (ROOT / "meson.build").read_text())[1]
+
+
+def _bundled(library: Path) -> list:
+    """The paths of BUNDLED, as they were linked. Other systems have them where they are."""
+    if not shutil.which("dpkg-query"):
+        return []
+    found = dict(re.findall(r"^\s*(\S+) => (\S+)", _run("ldd", library), re.MULTILINE))
+    return [Path(found[name]) for name in BUNDLED]
+
+
+def _terms(path: Path) -> tuple:
+    """The name of a library's package, and its terms, which Debian keeps where it is installed."""
+    real = path.resolve()
+    owner = _run("dpkg-query", "--search", f"*/{real.name}").split(":")[0]
+    return owner, Path(f"/usr/share/doc/{owner}/copyright").read_bytes()
 
 
 def _build(place: Path) -> list:
@@ -121,13 +139,17 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     name = f"pinfold-{version}-{_tag()}.whl"
     wheel = _Wheel(Path(wheel_directory) / name, f"pinfold-{version}.dist-info")
     for package in PACKAGES:
-        for path in sorted((ROOT / "python" / package).glob("*")):
+        for path in sorted((ROOT / "python" / package).rglob("*")):
             if path.suffix in (".py", ".pyi", ".typed"):
-                wheel.add(f"{package}/{path.name}", path.read_bytes())
+                wheel.add(str(path.relative_to(ROOT / "python")), path.read_bytes())
     place = Path(tempfile.mkdtemp(prefix="pinfold-wheel-"))
     try:
         for path in _build(place):
             wheel.add(f"pinfold/{path.name}", path.read_bytes(), 0o755)
+        for path in _bundled(place / "build" / LIBRARY):
+            wheel.add(f"pinfold/{path.name}", path.read_bytes(), 0o755)
+            owner, terms = _terms(path)
+            wheel.add(f"{wheel.info}/licenses/{owner}", terms)
     finally:
         shutil.rmtree(place)
     for own, data in _describe().items():

@@ -199,6 +199,22 @@ PINFOLD_API const struct pinfold_message *pinfold_agent_messages(struct pinfold_
                                                                  size_t *ret_count);
 
 /**
+ * A copy of the conversation so far, for those who cannot know whether an invocation is under way.
+ *
+ * agent         borrowed
+ * ret_messages  receives the messages; the caller owns them: pinfold_message_done() of each, then
+ *               free() of all
+ * ret_count     receives how many there are
+ * err           borrowed, may be NULL
+ *
+ * Returns 0 or -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_agent_copy_messages(struct pinfold_agent *agent,
+                                            struct pinfold_message **ret_messages,
+                                            size_t *ret_count, struct pinfold_error *err);
+
+/**
  * Put a conversation in place of the one there is.
  *
  * agent     borrowed

@@ -199,6 +199,11 @@ struct pinfold_backend_ops {
      * close has returned. Optional. */
     void (*watch_network)(void *state, pinfold_network_fn fn, void *ctx);
 
+    /* read_file, if that waits for nobody and the file has at most limit bytes. Returns whether it
+     * was; if not, for whatever reason, read_file is asked. Optional. */
+    bool (*try_read_file)(void *state, const char *path, size_t limit,
+                          struct pinfold_bytes *ret_content);
+
     /* Optional, of backends whose workspace is a directory of this machine: descriptors of it, for
      * looking at much of it at once (changes, search). *ret_root: the workspace as commands see it.
      * *ret_upper: of an overlay what was changed in it, else -1. Both are the caller's to close.

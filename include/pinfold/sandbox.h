@@ -265,6 +265,25 @@ PINFOLD_API int pinfold_sandbox_read_file(struct pinfold_sandbox *sandbox, const
                                           struct pinfold_bytes *ret_text,
                                           struct pinfold_cancel *cancel, struct pinfold_error *err);
 
+/* The largest file that pinfold_sandbox_try_read_file() reads. */
+#define PINFOLD_TRY_READ_MAX_BYTES ((size_t)64 * 1024)
+
+/**
+ * pinfold_sandbox_read_file() for threads that must not wait, of event loops say: the file is
+ * small, on a disk of this machine, and the kernel has it in memory. It takes some microseconds,
+ * and as long as another thread takes to change a table.
+ *
+ * sandbox   borrowed
+ * path      borrowed
+ * ret_text  receives the text; the caller owns it, pinfold_bytes_done()
+ *
+ * Returns 1, or 0 when that was not possible, for whatever reason: pinfold_sandbox_read_file() has
+ * the text, or knows why not.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_sandbox_try_read_file(struct pinfold_sandbox *sandbox, const char *path,
+                                              struct pinfold_bytes *ret_text);
+
 /**
  * Some lines of a text file. Lines end at '\n' only and keep it.
  *

@@ -7,10 +7,12 @@ from pinfold import (DEFAULT_SANDBOX_SEED_EXCLUDES, DEFAULT_SANDBOX_SYNC_INCLUDE
                      FileTransferResult, IsolatedSandboxBackend, LocalSandboxBackend,
                      ManagedSandboxSession, Sandbox, SandboxAttachError, SandboxAttachMode,
                      SandboxBackend, SandboxManager, SandboxMutationDeniedError, SandboxPathError,
-                     SandboxRef, SandboxStartError, WorkspacePrepareError, WorkspaceSeedResult,
-                     WorkspaceSyncPolicy, WorkspaceSyncResult, default_sandbox_sync_policy,
-                     supports_execution, sync_workspace_for_sandbox, workspace_id_for_context,
-                     workspace_id_for_run)
+                     SandboxRef, SandboxStartError, WorkspaceOrchestrator, WorkspacePrepareError,
+                     WorkspaceSeedResult, WorkspaceSyncPolicy, WorkspaceSyncResult,
+                     close_sandbox_workspace, default_sandbox_sync_policy, prepare_workspace,
+                     sandbox_is_active, supports_execution, sync_workspace_artifacts,
+                     sync_workspace_for_sandbox, workspace_id_for_context, workspace_id_for_run,
+                     workspace_is_prepared)
 
 __all__ = [
     "AgentSandboxDetachedError", "DEFAULT_SANDBOX_SEED_EXCLUDES", "DEFAULT_SANDBOX_SYNC_INCLUDE",
@@ -18,8 +20,10 @@ __all__ = [
     "HOST_EXECUTION_TOOL_NAMES", "IsolatedSandboxBackend", "LocalSandboxBackend",
     "ManagedSandboxSession", "SANDBOX_OFFLOAD_TOOL_NAMES", "Sandbox", "SandboxAttachError",
     "SandboxAttachMode", "SandboxBackend", "SandboxManager", "SandboxMutationDeniedError",
-    "SandboxPathError", "SandboxRef", "SandboxStartError", "WorkspacePrepareError",
-    "WorkspaceSeedResult", "WorkspaceSyncPolicy", "WorkspaceSyncResult",
-    "default_sandbox_sync_policy", "supports_execution", "sync_workspace_for_sandbox",
-    "workspace_id_for_context", "workspace_id_for_run",
+    "SandboxPathError", "SandboxRef", "SandboxStartError", "WorkspaceOrchestrator",
+    "WorkspacePrepareError", "WorkspaceSeedResult", "WorkspaceSyncPolicy", "WorkspaceSyncResult",
+    "close_sandbox_workspace", "default_sandbox_sync_policy", "prepare_workspace",
+    "sandbox_is_active", "supports_execution", "sync_workspace_artifacts",
+    "sync_workspace_for_sandbox", "workspace_id_for_context", "workspace_id_for_run",
+    "workspace_is_prepared",
 ]

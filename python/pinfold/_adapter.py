@@ -1,71 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backends written in Python, as the library wants them: plain arguments, plain tuples.
 
-Methods run on the thread of their call. A coroutine runs on the event loop that waits for the call,
-so that a backend may use what belongs to that loop.
+Methods run on the thread of their call; _bridge.py has coroutines.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import os
 import shlex
 import tempfile
-import threading
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 from typing import Any, Union
 
-from . import _pinfold
+from ._bridge import finish
 from ._errors import describe
 from ._results import ExecuteResult, FileInfo
 
 _Error = Union[tuple[int, int, int, str], None]
 _Transfer = tuple[Union[bytes, None], _Error, bool]
-
-
-def _wait_on(loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any],
-             call: _pinfold.Call) -> Any:
-    """Have the loop of another thread run it. Cancelling the call cancels it, and waits for it."""
-    ended = threading.Event()
-    tasks: list[asyncio.Future[Any]] = []
-
-    def start() -> None:
-        task = asyncio.ensure_future(awaitable)
-        task.add_done_callback(lambda _: ended.set())
-        tasks.append(task)
-        if call.cancelled:
-            task.cancel()
-
-    def cancel() -> None:
-        loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-
-    loop.call_soon_threadsafe(start)
-    call.on_cancel = cancel
-    try:
-        while not ended.wait(0.5):
-            if loop.is_closed() or (call.cancelled and not loop.is_running()):
-                raise asyncio.CancelledError("the event loop has stopped")
-    finally:
-        call.on_cancel = None
-    return tasks[0].result()
-
-
-def _finish(value: Any) -> Any:
-    """The value of a method, which may be a coroutine."""
-    if not inspect.isawaitable(value):
-        return value
-    call = _pinfold.current_call()
-    waiter = None if call is None else call.waiter
-    if call is not None and isinstance(waiter, asyncio.Future):
-        loop = waiter.get_loop()
-        if loop.is_running():
-            return _wait_on(loop, value, call)
-
-    async def alone() -> Any:
-        return await value
-
-    return asyncio.run(alone())  # at exit say, when no loop waits
 
 
 class Adapter:
@@ -81,7 +33,7 @@ class Adapter:
         method = getattr(self.backend, name, None)
         if method is None:
             raise NotImplementedError(f"{type(self.backend).__name__} has no {name}")
-        return _finish(method(*args, **kwargs))
+        return finish(method(*args, **kwargs))
 
     # ---- life ----
 

@@ -15,7 +15,7 @@ from ._loop import run
 from ._results import (ExecuteResult, FileInfo, FileTransferResult, WorkspaceSeedResult,
                        WorkspaceSyncResult, transfer_result)
 
-StrPath = Union[str, "os.PathLike[str]"]
+StrPath = Union[str, os.PathLike[str]]
 
 #: As a limit: none.
 UNLIMITED = 2**64 - 1
@@ -65,7 +65,7 @@ def positive(name: str, value: float) -> float:
     return value
 
 
-class _Backend:
+class Backend:
     """What the backends of the library have in common. They satisfy SandboxBackend, so they can be
     used without a Sandbox too: create() first, close() last."""
 
@@ -146,7 +146,7 @@ class _Backend:
             self._core.execute(command, timeout, cwd, environment(env), 0, False, 0, False)))
 
 
-class LocalSandboxBackend(_Backend):
+class LocalSandboxBackend(Backend):
     """The host itself, without isolation, for development. workspace_root is never deleted."""
 
     def __init__(self, workspace_root: StrPath, timeout: float = 120,
@@ -185,7 +185,7 @@ class Limits:
                 self.workspace_bytes or 0, self.cpus or 0.0)
 
 
-class IsolatedSandboxBackend(_Backend):
+class IsolatedSandboxBackend(Backend):
     """This machine, behind namespaces, seccomp and Landlock; no root needed. Without workspace_root
     the workspace is a temporary directory, which close deletes."""
 
@@ -219,46 +219,9 @@ def _network(network: str | Iterable[str]) -> tuple[int, list[str] | None]:
             f"network is 'none', 'host' or a list of names, not {network!r}") from None
 
 
-class AgentCoreSandboxBackend(_Backend):
-    """A session in AWS Bedrock AgentCore; AgentCoreSandboxTemplate makes it."""
-
-    def __init__(self) -> None:
-        raise TypeError("AgentCoreSandboxTemplate.build_for_session() makes these")
-
-    @property
-    def session(self) -> tuple[str, float]:
-        """The id of the session, and for how many seconds it lives at least."""
-        return self._core.session()
-
-
-class AgentCoreSandboxTemplate:
-    """Makes one session of AWS Bedrock AgentCore's code interpreter for each workspace. Keys come
-    from where AWS's own tools look for them, unless they or a profile are given."""
-
-    def __init__(self, region: str | None = None, session_timeout_seconds: int = 900, *,
-                 profile: str | None = None, access_key: str | None = None,
-                 secret_key: str | None = None, session_token: str | None = None,
-                 identifier: str | None = None, name: str | None = None,
-                 endpoint: str | None = None, max_output_bytes: int = 100_000,
-                 env: Mapping[str, str] | None = None, long_commands: bool = False):
-        """long_commands: run commands as tasks of the service, which may take as long as the
-        session lives, and can be cancelled."""
-        self._region = region
-        self._core = _pinfold.agentcore_template(
-            region, access_key, secret_key, session_token, profile, identifier, name, endpoint,
-            int(positive("session_timeout_seconds", session_timeout_seconds)),
-            int(positive("max_output_bytes", max_output_bytes)), environment(env), long_commands)
-
-    def build_for_session(self, workspace_id: str) -> Any:
-        """The backend of one workspace."""
-        return expose(self._core.build_for_session(workspace_id))
-
-    def __repr__(self) -> str:
-        return f"AgentCoreSandboxTemplate(region={self._region!r})"
-
-
 _known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-_CLASSES: dict[str, type[_Backend]] = {
+#: By the name that the library has for it; those of services are added by their module.
+CLASSES: dict[str, type[Backend]] = {
     "LocalSandboxBackend": LocalSandboxBackend,
     "IsolatedSandboxBackend": IsolatedSandboxBackend,
 }
@@ -271,7 +234,7 @@ def expose(core: _pinfold.Backend) -> Any:
     known = _known.get(core.identity)
     if known is not None:
         return known
-    kind = _CLASSES.get(core.type_name, AgentCoreSandboxBackend)
+    kind = CLASSES[core.type_name]
     made = kind.__new__(kind)
     made.__dict__["_root"] = None
     made._adopt_core(core)

@@ -55,6 +55,10 @@ class SandboxCancelledError(SandboxError):
     """The call was cancelled by something else than the task that waits for it."""
 
 
+class ConcurrencyException(SandboxError, RuntimeError):
+    """The agent has an invocation under way."""
+
+
 class SandboxDecodeError(SandboxError, UnicodeDecodeError):
     """Text was asked for, and the file is not UTF-8."""
 
@@ -67,7 +71,7 @@ class SandboxDecodeError(SandboxError, UnicodeDecodeError):
 
 # enum pinfold_code; the numbers are ABI.
 (VALUE, PATH, OS, NO_MEMORY, START, ATTACH, DETACHED, DENIED, PREPARE, CANCELLED, TIMEOUT,
- ENCODING, TYPE, NOT_SUPPORTED, BACKEND) = range(1, 16)
+ ENCODING, TYPE, NOT_SUPPORTED, BACKEND, BUSY) = range(1, 17)
 
 _CLASSES: dict[int, type[Exception]] = {
     VALUE: ValueError, PATH: SandboxPathError, NO_MEMORY: MemoryError, START: SandboxStartError,
@@ -75,6 +79,7 @@ _CLASSES: dict[int, type[Exception]] = {
     DENIED: SandboxMutationDeniedError, PREPARE: WorkspacePrepareError,
     CANCELLED: SandboxCancelledError, TIMEOUT: TimeoutError, ENCODING: SandboxDecodeError,
     TYPE: TypeError, NOT_SUPPORTED: NotImplementedError, BACKEND: SandboxBackendError,
+    BUSY: ConcurrencyException,
 }
 
 
@@ -107,6 +112,11 @@ def explain(error: BaseException) -> tuple[int, int, int, str]:
     if call is not None:
         call.cause = error
     return describe(error)
+
+
+def is_made_of(error: BaseException, cause: BaseException) -> bool:
+    """Whether an error of the library is what it made of this exception."""
+    return describe(cause)[3][:80] in str(error)
 
 
 def describe(error: BaseException) -> tuple[int, int, int, str]:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
+import os
 import weakref
 from typing import Any
 
 from . import _pinfold
+from ._errors import is_made_of
 
 audit_logger = logging.getLogger("elsai.sandbox.audit")
 
+_AT_ONCE = 32  # some tenths of a millisecond of such work
 _EXIT_SECONDS = 10  # a command that is told to end has half a second; remote services have more
 
 
@@ -26,6 +29,7 @@ class _Post:
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self.mailbox = _pinfold.Mailbox()
+        self.at_once = 0
         loop.add_reader(self.mailbox.fileno(), self.deliver)
 
     def deliver(self) -> None:
@@ -52,14 +56,28 @@ def _consume(call: _pinfold.Call) -> None:
 _posts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Post] = weakref.WeakKeyDictionary()
 _under_way: set[_pinfold.Call] = set()
 live_sandboxes: weakref.WeakSet[Any] = weakref.WeakSet()
+live_agents: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _post_of(loop: asyncio.AbstractEventLoop) -> _Post:
+    post = _posts.get(loop)
+    if post is None:
+        post = _posts[loop] = _Post(loop)
+    return post
+
+
+def at_once() -> bool:
+    """Whether what waits for nobody may be done on the loop itself. Now and then it may not, so
+    that a task which does nothing else lets others have their turn."""
+    post = _post_of(asyncio.get_running_loop())
+    post.at_once = (post.at_once + 1) % _AT_ONCE
+    return post.at_once != 0
 
 
 async def run(call: _pinfold.Call) -> Any:
     """Have a call done, off the event loop, and return its value."""
     loop = asyncio.get_running_loop()
-    post = _posts.get(loop)
-    if post is None:
-        post = _posts[loop] = _Post(loop)
+    post = _post_of(loop)
     done = loop.create_future()
     call.submit(post.mailbox, done, audit_logger.isEnabledFor(logging.INFO))
     _under_way.add(call)
@@ -102,7 +120,11 @@ def result(call: _pinfold.Call) -> Any:
         cause, call.cause = call.cause, None  # its traceback leads back here
         if cause is None or cause is error:
             raise
-        if isinstance(cause, type(error)) or call.consumer is not None:
+        if call.consumer is not None:
+            raise cause
+        if not is_made_of(error, cause):
+            raise  # of something that was got over
+        if isinstance(cause, type(error)):
             raise cause
         raise error from cause
 
@@ -116,10 +138,15 @@ def _exit() -> None:
     """Before the interpreter ends: end what runs, and stop every sandbox without a sync."""
     for call in list(_under_way):
         call.cancel()
-    for sandbox in list(live_sandboxes):
+    ends: list[tuple[Any, Any, Any]] = []
+    ends += [(one._core, lambda core: core.is_prepared, lambda core: core.close(False))
+             for one in list(live_agents) if one._process == os.getpid()]
+    ends += [(one._core, lambda core: core.is_started, lambda core: core.stop(False))
+             for one in list(live_sandboxes)]
+    for core, is_live, end in ends:
         try:
-            if sandbox.is_started:
-                run_here(sandbox._core.stop(False))
+            if is_live(core):
+                run_here(end(core))
         except Exception:  # pylint: disable=broad-except
             logging.getLogger("elsai.sandbox").warning("stop at exit", exc_info=True)
     _pinfold.wait_idle(_EXIT_SECONDS)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _pinfold
-from ._adapter import _finish
 from ._backends import adopt, expose, positive
+from ._bridge import finish
 from ._loop import run
 from ._results import ManagedSandboxSession, WorkspaceSeedResult, seed_result as _seed_result
 
@@ -92,4 +92,4 @@ class SandboxManager:
 
 
 def _made_by(factory: BackendFactory) -> BackendFactory:
-    return lambda: _finish(factory())
+    return lambda: finish(factory())

@@ -13,14 +13,14 @@ from typing import Any, Union
 from . import _pinfold
 from ._backends import StrPath, adopt, environment, positive
 from ._errors import SandboxCancelledError, WorkspacePrepareError
-from ._loop import live_sandboxes, run
+from ._loop import at_once, live_sandboxes, run
 from ._manager import SandboxManager
 from ._policy import SandboxAttachMode, WorkspaceSyncPolicy
 from ._results import (ExecuteResult, FileInfo, PlanEntry, SandboxRef, WorkspaceSeedResult,
                        WorkspaceSyncResult, seed_result, sync_result, transfer_result)
 from ._terminal import Terminal
 
-Content = Union[str, bytes, "os.PathLike[str]"]
+Content = Union[str, bytes, os.PathLike[str]]
 OutputConsumer = Callable[[str, bytes], Any]
 
 
@@ -75,6 +75,8 @@ class SandboxView:
 
     async def read_file(self, path: StrPath) -> str:
         """A text file, exactly as it is stored."""
+        if at_once() and (found := self._core.try_read_file(path)) is not None:
+            return found
         text: str = await run(self._core.read_file(path))
         return text
 
@@ -236,9 +238,14 @@ class Sandbox(SandboxView):
 
     def attach(self, agent: Any,
                mode: SandboxAttachMode = SandboxAttachMode.READ_WRITE) -> None:
-        """Bind an agent; the agent does so itself, by AgentConfig(sandbox=...). An agent that has
-        _on_sandbox_attach(sandbox, mode) and _on_sandbox_detach(sandbox) is told."""
+        """Bind an agent; the agent does so itself, by AgentConfig(sandbox=...). One of another
+        framework that has _on_sandbox_attach(sandbox, mode) and _on_sandbox_detach(sandbox) is
+        told."""
         mode = SandboxAttachMode(mode)
+        if isinstance(getattr(agent, "_core", None), _pinfold.Agent):
+            agent._core.attach(self._core, mode is SandboxAttachMode.READ_ONLY)
+            agent._sandbox = self
+            return
         wire = unwire = None
         if hasattr(agent, "_on_sandbox_attach"):
             wire = lambda _: agent._on_sandbox_attach(self, mode)  # noqa: E731
@@ -249,7 +256,11 @@ class Sandbox(SandboxView):
 
     def detach(self, agent: Any) -> None:
         """Undo an attach; nothing happens when there was none."""
-        self._core.detach(agent)
+        core = getattr(agent, "_core", None)
+        if isinstance(core, _pinfold.Agent):
+            core.detach(self._core)
+        else:
+            self._core.detach(agent)
 
 
 def _plan(raw: list[tuple[str, str, int, str]] | None) -> list[PlanEntry] | None:

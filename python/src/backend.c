@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Backend type, and the backends of the library. */
+/* The Backend type, and the library's backends of this machine. */
 #include "backend.h"
 
 #include <stdlib.h>
@@ -118,9 +118,8 @@ int pf_add_backend(PyObject *module)
 
 /* ---- the backends of the library ---- */
 
-/* What a constructor returned, as an object; call held its arguments. */
-static PyObject *made(struct pf_call *call, int r, struct pinfold_backend *backend,
-                      const struct pinfold_error *err)
+PyObject *pf_backend_made(struct pf_call *call, int r, struct pinfold_backend *backend,
+                          const struct pinfold_error *err)
 {
     Py_XDECREF(pf_call_object(call));
     if (r < 0)
@@ -149,7 +148,7 @@ PyObject *pf_local_backend(PyObject *module, PyObject *given)
         options.no_inherit_env = !inherit_env;
         r = pinfold_local_backend_new(&options, &backend, &err);
     }
-    return made(call, r, backend, &err);
+    return pf_backend_made(call, r, backend, &err);
 }
 
 static int parse_limits(PyObject *tuple, struct pinfold_limits *limits)
@@ -197,31 +196,5 @@ PyObject *pf_isolated_backend(PyObject *module, PyObject *given)
         options.seed_mode = overlay ? PINFOLD_SEED_OVERLAY : PINFOLD_SEED_COPY;
         r = pinfold_isolated_backend_new(&options, &backend, &err);
     }
-    return made(call, r, backend, &err);
-}
-
-PyObject *pf_agentcore_template(PyObject *module, PyObject *given)
-{
-    struct pinfold_agentcore_options options = PINFOLD_AGENTCORE_OPTIONS_INIT;
-    struct pf_call *call = pf_call_new(&pf_no_operation, NULL);
-    struct pinfold_error err = PINFOLD_ERROR_INIT;
-    struct pinfold_backend *backend = NULL;
-    Py_ssize_t max_output_bytes;
-    int long_commands, r = -1;
-    PyObject *env;
-
-    (void)module;
-    if (!call)
-        return NULL;
-    if (PyArg_ParseTuple(given, "zzzzzzzzInOp", &options.region, &options.access_key,
-                         &options.secret_key, &options.session_token, &options.profile,
-                         &options.identifier, &options.name, &options.endpoint,
-                         &options.session_timeout_seconds, &max_output_bytes, &env,
-                         &long_commands) &&
-        pf_call_strv(call, env, &options.env) == 0) {
-        options.max_output_bytes = (size_t)max_output_bytes;
-        options.long_commands = long_commands;
-        r = pinfold_agentcore_template_new(&options, &backend, &err);
-    }
-    return made(call, r, backend, &err);
+    return pf_backend_made(call, r, backend, &err);
 }

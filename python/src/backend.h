@@ -18,7 +18,15 @@ struct pinfold_backend *pf_backend_adopt(PyObject *object);
 /* The Python object that a backend written in Python is; borrowed. NULL: it is no such. */
 PyObject *pf_backend_python_object(const struct pinfold_backend *backend);
 
+/* What a constructor returned, as an object; call held its arguments, and is given back. */
+PyObject *pf_backend_made(struct pf_call *call, int r, struct pinfold_backend *backend,
+                          const struct pinfold_error *err);
+
 /* Calls on a backend itself; backend_calls.c. */
 extern PyMethodDef pf_backend_methods[];
+
+/* What only backends of services have; backend_remote.c. */
+PyObject *pf_agentcore_session(PyObject *self, PyObject *unused);
+PyObject *pf_daytona_sandbox(PyObject *self, PyObject *unused);
 
 #endif

@@ -400,23 +400,6 @@ static PyObject *build_for_session(PyObject *self, PyObject *arg)
     return r < 0 ? pf_raise(&err, NULL) : pf_backend_wrap(built);
 }
 
-/* (id, seconds left) of an AgentCore session. */
-static PyObject *session(PyObject *self, PyObject *unused)
-{
-    struct pinfold_error err = PINFOLD_ERROR_INIT;
-    double seconds;
-    PyObject *pair;
-    char *id;
-
-    (void)unused;
-    if (pinfold_agentcore_session(((struct pf_backend_object *)self)->backend, &id, &seconds,
-                                  &err) < 0)
-        return pf_raise(&err, NULL);
-    pair = Py_BuildValue("Nd", pf_text_from(id), seconds);
-    free(id);
-    return pair;
-}
-
 PyMethodDef pf_backend_methods[] = {
     { "create", make_create, METH_NOARGS, NULL },
     { "close", make_close, METH_NOARGS, NULL },
@@ -430,6 +413,7 @@ PyMethodDef pf_backend_methods[] = {
     { "download_file", make_download, METH_O, NULL },
     { "execute", make_execute, METH_VARARGS, NULL },
     { "build_for_session", build_for_session, METH_O, NULL },
-    { "session", session, METH_NOARGS, NULL },
+    { "session", pf_agentcore_session, METH_NOARGS, NULL },
+    { "daytona_sandbox", pf_daytona_sandbox, METH_NOARGS, NULL },
     { 0 },
 };

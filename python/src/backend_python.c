@@ -13,6 +13,7 @@
 
 #include "convert.h"
 #include "errors.h"
+#include "link.h"
 
 /* ---- calling ---- */
 
@@ -20,27 +21,6 @@ struct state {
     PyObject *adapter;
     char key[32]; /* equal for two backends that are one object */
 };
-
-struct guard {
-    PyGILState_STATE gil;
-};
-
-static int enter(struct guard *guard, struct pinfold_error *err)
-{
-    if (pf_closing()) {
-        *err = (struct pinfold_error){ .code = PINFOLD_EBACKEND,
-                                       .msg = "the Python interpreter is ending" };
-        return -PINFOLD_EBACKEND;
-    }
-    guard->gil = PyGILState_Ensure();
-    return 0;
-}
-
-static int leave(struct guard *guard, int r)
-{
-    PyGILState_Release(guard->gil);
-    return r;
-}
 
 /* Call a method of the adapter; takes over args, which may be NULL with an exception. */
 static PyObject *call_method(void *state, const char *name, PyObject *args)
@@ -128,30 +108,29 @@ static bool copy_strings(PyObject *list, struct pinfold_strings *ret)
 
 static int create(void *state, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    struct guard guard;
-    int r = enter(&guard, err);
+    struct pf_guard guard;
+    int r = pf_enter(&guard, cancel, err);
 
-    (void)cancel;
-    return r < 0 ? r : leave(&guard, call_simply(state, "create", PyTuple_New(0), err));
+    return r < 0 ? r : pf_leave(&guard, call_simply(state, "create", PyTuple_New(0), err));
 }
 
 static int close_backend(void *state, struct pinfold_error *err)
 {
     struct pinfold_error ignored;
-    struct guard guard;
+    struct pf_guard guard;
     int r;
 
     err = err ? err : &ignored;
-    r = enter(&guard, err);
-    return r < 0 ? r : leave(&guard, call_simply(state, "close", PyTuple_New(0), err));
+    r = pf_enter(&guard, NULL, err);
+    return r < 0 ? r : pf_leave(&guard, call_simply(state, "close", PyTuple_New(0), err));
 }
 
 static int build_for_session(void *state, const char *workspace_id,
                              struct pinfold_backend **ret_backend, struct pinfold_error *err)
 {
-    struct guard guard;
+    struct pf_guard guard;
     PyObject *answer;
-    int r = enter(&guard, err);
+    int r = pf_enter(&guard, NULL, err);
 
     if (r < 0)
         return r;
@@ -159,7 +138,7 @@ static int build_for_session(void *state, const char *workspace_id,
                          Py_BuildValue("(N)", pf_path_from(workspace_id)));
     if (answer)
         *ret_backend = pf_backend_adopt(answer);
-    return leave(&guard, settle(answer, answer && *ret_backend, "build_for_session", err));
+    return pf_leave(&guard, settle(answer, answer && *ret_backend, "build_for_session", err));
 }
 
 /* ---- files ---- */
@@ -167,62 +146,58 @@ static int build_for_session(void *state, const char *workspace_id,
 static int read_file(void *state, const char *path, struct pinfold_bytes *ret,
                      struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    struct guard guard;
+    struct pf_guard guard;
     PyObject *answer;
     Py_ssize_t len;
     char *data;
-    int r = enter(&guard, err);
+    int r = pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
     answer = call_method(state, "read_file", Py_BuildValue("(N)", pf_path_from(path)));
-    return leave(&guard, settle(answer,
-                                answer && PyBytes_AsStringAndSize(answer, &data, &len) == 0 &&
-                                        copy_bytes(data, len, ret),
-                                "read_file", err));
+    return pf_leave(&guard, settle(answer,
+                                   answer && PyBytes_AsStringAndSize(answer, &data, &len) == 0 &&
+                                           copy_bytes(data, len, ret),
+                                   "read_file", err));
 }
 
 static int write_file(void *state, const char *path, const void *data, size_t len, bool exclusive,
                       struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    struct guard guard;
-    int r = enter(&guard, err);
+    struct pf_guard guard;
+    int r = pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
-    return leave(&guard, call_simply(state, "write_file",
-                                     Py_BuildValue("(Ny#N)", pf_path_from(path), len ? data : "",
-                                                   (Py_ssize_t)len, PyBool_FromLong(exclusive)),
-                                     err));
+    return pf_leave(&guard, call_simply(state, "write_file",
+                                        Py_BuildValue("(Ny#N)", pf_path_from(path), len ? data : "",
+                                                      (Py_ssize_t)len, PyBool_FromLong(exclusive)),
+                                        err));
 }
 
 static int remove_file(void *state, const char *path, struct pinfold_cancel *cancel,
                        struct pinfold_error *err)
 {
-    struct guard guard;
-    int r = enter(&guard, err);
+    struct pf_guard guard;
+    int r = pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
-    return leave(&guard,
-                 call_simply(state, "remove_file", Py_BuildValue("(N)", pf_path_from(path)), err));
+    return pf_leave(&guard, call_simply(state, "remove_file",
+                                        Py_BuildValue("(N)", pf_path_from(path)), err));
 }
 
 static int move_file(void *state, const char *src, const char *dest, struct pinfold_cancel *cancel,
                      struct pinfold_error *err)
 {
-    struct guard guard;
-    int r = enter(&guard, err);
+    struct pf_guard guard;
+    int r = pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
-    return leave(&guard,
-                 call_simply(state, "move_file",
-                             Py_BuildValue("(NN)", pf_path_from(src), pf_path_from(dest)), err));
+    return pf_leave(&guard,
+                    call_simply(state, "move_file",
+                                Py_BuildValue("(NN)", pf_path_from(src), pf_path_from(dest)), err));
 }
 
 static bool copy_infos(PyObject *list, struct pinfold_file_infos *ret)
@@ -253,11 +228,10 @@ static int list_dir(void *state, const char *path, struct pinfold_file_infos *re
                     struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct pinfold_file_infos infos = { 0 };
-    struct guard guard;
+    struct pf_guard guard;
     PyObject *answer;
-    int r = enter(&guard, err);
+    int r = pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
     answer = call_method(state, "list_dir", Py_BuildValue("(N)", pf_path_from(path)));
@@ -266,7 +240,7 @@ static int list_dir(void *state, const char *path, struct pinfold_file_infos *re
         *ret = infos;
     else
         pinfold_file_infos_done(&infos);
-    return leave(&guard, r);
+    return pf_leave(&guard, r);
 }
 
 /* ---- trees ---- */
@@ -285,10 +259,9 @@ static int seed_workspace(void *state, const struct pinfold_seed_request *reques
 {
     unsigned long long files, bytes;
     PyObject *answer, *skipped, *errors;
-    struct guard guard;
-    int r = request->plan ? refuse_plan(err) : enter(&guard, err);
+    struct pf_guard guard;
+    int r = request->plan ? refuse_plan(err) : pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
     answer = call_method(
@@ -303,7 +276,7 @@ static int seed_workspace(void *state, const struct pinfold_seed_request *reques
         ret->files_seeded = files;
         ret->bytes_seeded = bytes;
     }
-    return leave(&guard, r);
+    return pf_leave(&guard, r);
 }
 
 static int sync_artifacts(void *state, const struct pinfold_sync_request *request,
@@ -312,10 +285,9 @@ static int sync_artifacts(void *state, const struct pinfold_sync_request *reques
 {
     unsigned long long files, bytes;
     PyObject *answer, *errors;
-    struct guard guard;
-    int r = request->plan ? refuse_plan(err) : enter(&guard, err);
+    struct pf_guard guard;
+    int r = request->plan ? refuse_plan(err) : pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
     answer = call_method(state, "sync_artifacts",
@@ -330,7 +302,7 @@ static int sync_artifacts(void *state, const struct pinfold_sync_request *reques
         ret->files_synced = files;
         ret->bytes_synced = bytes;
     }
-    return leave(&guard, r);
+    return pf_leave(&guard, r);
 }
 
 /* ---- many files ---- */
@@ -395,11 +367,10 @@ static int upload_files(void *state, const struct pinfold_upload *files, size_t 
                         bool overwrite, struct pinfold_transfer_results *ret,
                         struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    struct guard guard;
+    struct pf_guard guard;
     PyObject *list;
-    int r = enter(&guard, err);
+    int r = pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
     list = PyList_New((Py_ssize_t)count);
@@ -408,19 +379,18 @@ static int upload_files(void *state, const struct pinfold_upload *files, size_t 
                        Py_BuildValue("(Ny#N)", pf_path_from(files[i].path),
                                      files[i].data ? files[i].data : "", (Py_ssize_t)files[i].len,
                                      pf_path_from(files[i].host_path)));
-    return leave(&guard, transfer(state, "upload_files", list, overwrite, files, sizeof(*files),
-                                  count, ret, err));
+    return pf_leave(&guard, transfer(state, "upload_files", list, overwrite, files, sizeof(*files),
+                                     count, ret, err));
 }
 
 static int download_files(void *state, const struct pinfold_download *files, size_t count,
                           bool overwrite, struct pinfold_transfer_results *ret,
                           struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    struct guard guard;
+    struct pf_guard guard;
     PyObject *list;
-    int r = enter(&guard, err);
+    int r = pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
     list = PyList_New((Py_ssize_t)count);
@@ -428,8 +398,8 @@ static int download_files(void *state, const struct pinfold_download *files, siz
         PyList_SetItem(list, (Py_ssize_t)i,
                        Py_BuildValue("(NN)", pf_path_from(files[i].path),
                                      pf_path_from(files[i].host_path)));
-    return leave(&guard, transfer(state, "download_files", list, overwrite, files, sizeof(*files),
-                                  count, ret, err));
+    return pf_leave(&guard, transfer(state, "download_files", list, overwrite, files,
+                                     sizeof(*files), count, ret, err));
 }
 
 /* ---- execute ---- */
@@ -469,15 +439,14 @@ static int execute(void *state, const struct pinfold_execute_options *options,
                    struct pinfold_execute_result *ret, struct pinfold_cancel *cancel,
                    struct pinfold_error *err)
 {
-    struct guard guard;
+    struct pf_guard guard;
     PyObject *answer;
-    int r = enter(&guard, err);
+    int r = pf_enter(&guard, cancel, err);
 
-    (void)cancel;
     if (r < 0)
         return r;
     answer = call_method(state, "execute", execute_arguments(options));
-    r = leave(&guard, settle(answer, answer && copy_executed(answer, ret), "execute", err));
+    r = pf_leave(&guard, settle(answer, answer && copy_executed(answer, ret), "execute", err));
     /* It has no stream; what it printed comes at once. */
     if (r == 0 && options->on_output && ret->output_len)
         options->on_output(options->on_output_ctx, PINFOLD_STDOUT, ret->output, ret->output_len);

@@ -229,13 +229,12 @@ static int begin(struct pf_call *call)
     return 0;
 }
 
-static PyObject *outcome(struct pf_call *call)
+/* What it gave, or an exception. */
+static PyObject *convert(struct pf_call *call)
 {
     const struct pf_operation *operation = call->operation;
     PyObject *partial = NULL;
 
-    deliver_events(call);
-    Py_CLEAR(call->waiter); /* it leads back here */
     if (call->r >= 0) {
         if (operation->convert)
             return operation->convert(call->args, call->r);
@@ -246,6 +245,19 @@ static PyObject *outcome(struct pf_call *call)
     pf_raise(&call->err, partial);
     Py_XDECREF(partial);
     return NULL;
+}
+
+static PyObject *outcome(struct pf_call *call)
+{
+    PyObject *value;
+
+    deliver_events(call);
+    Py_CLEAR(call->waiter); /* it leads back here */
+    value = convert(call);
+    /* Its arguments are used up, and what they belong to is let go: a call that failed is kept by
+     * the traceback of its exception, which its own agent may keep. */
+    Py_CLEAR(call->kept);
+    return value;
 }
 
 static PyObject *call_run(PyObject *self, PyObject *audited)
@@ -282,7 +294,7 @@ static PyObject *call_submit(PyObject *self, PyObject *args)
     call->waiter = waiter;
     call->job.run = run_job;
     Py_INCREF(self); /* until it is taken out */
-    r = pf_pool_submit(&call->job);
+    r = call->operation->nests ? pf_pool_start(&call->job) : pf_pool_submit(&call->job);
     if (r == 0)
         Py_RETURN_NONE;
     call->state = MADE;

@@ -26,6 +26,8 @@ struct pf_operation {
     PyObject *(*partial)(void *args);
     /* Empties args. */
     void (*done)(void *args);
+    bool nests; /* Python code that it calls makes calls of its own, and waits for them: it gets a
+                   thread that is not of the pool's limited number */
 };
 
 struct pf_call;

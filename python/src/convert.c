@@ -75,8 +75,7 @@ PyObject *pf_sync_from(const struct pinfold_sync_result *result)
                          pf_strings_from(&result->errors));
 }
 
-/* The exception that an error stands for, None for none. */
-static PyObject *exception_from(const struct pinfold_error *err)
+PyObject *pf_exception_from(const struct pinfold_error *err)
 {
     PyObject *type, *value, *trace;
 
@@ -101,7 +100,7 @@ PyObject *pf_transfers_from(const struct pinfold_transfer_results *results, bool
                                                                     (Py_ssize_t)one->content.len)
                                         : Py_BuildValue("");
         append(&list, Py_BuildValue("NNNN", pf_path_from(one->path), content,
-                                    exception_from(&one->error), PyBool_FromLong(one->skipped)));
+                                    pf_exception_from(&one->error), PyBool_FromLong(one->skipped)));
     }
     return list;
 }

@@ -17,6 +17,8 @@ PyObject *pf_infos_from(const struct pinfold_file_infos *infos);
 PyObject *pf_seed_from(const struct pinfold_seed_result *result);
 /* (files, bytes, errors) */
 PyObject *pf_sync_from(const struct pinfold_sync_result *result);
+/* The exception that an error stands for; None for none. */
+PyObject *pf_exception_from(const struct pinfold_error *err);
 /* [(path, content or None, error, skipped)]; memory: content is what was downloaded. error is None
  * or an exception. */
 PyObject *pf_transfers_from(const struct pinfold_transfer_results *results, bool memory);

@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 
+#include "agent.h"
 #include "call.h"
 #include "convert.h"
+#include "equipment.h"
 #include "errors.h"
 #include "pool.h"
 
@@ -141,6 +143,13 @@ static PyObject *current_call(PyObject *module, PyObject *unused)
     return call;
 }
 
+/* Whether what this thread is at is to end. */
+static PyObject *cancelled(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(pf_token_fired());
+}
+
 static PyObject *given_id(int r, char *id, const struct pinfold_error *err)
 {
     PyObject *text;
@@ -235,6 +244,7 @@ static PyMethodDef functions[] = {
     { "wait_idle", wait_idle, METH_O, NULL },
     { "set_closing", set_closing, METH_NOARGS, NULL },
     { "current_call", current_call, METH_NOARGS, NULL },
+    { "cancelled", cancelled, METH_NOARGS, NULL },
     { "workspace_id_for_run", id_for_run, METH_O, NULL },
     { "workspace_id_for_context", id_for_context, METH_VARARGS, NULL },
     { "match", match, METH_VARARGS, NULL },
@@ -242,7 +252,16 @@ static PyMethodDef functions[] = {
     { "local_backend", pf_local_backend, METH_VARARGS, NULL },
     { "isolated_backend", pf_isolated_backend, METH_VARARGS, NULL },
     { "agentcore_template", pf_agentcore_template, METH_VARARGS, NULL },
+    { "daytona_template", pf_daytona_template, METH_VARARGS, NULL },
     { "python_backend", pf_python_backend, METH_VARARGS, NULL },
+    { "check_agent_config", pf_check_agent_config, METH_VARARGS, NULL },
+    { "host_tools", pf_host_tools, METH_O, NULL },
+    { "model_open", pf_model_open, METH_VARARGS, NULL },
+    { "model_script", pf_model_script, METH_O, NULL },
+    { "memory_storage", pf_memory_storage, METH_NOARGS, NULL },
+    { "file_storage", pf_file_storage, METH_O, NULL },
+    { "s3_storage", pf_s3_storage, METH_VARARGS, NULL },
+    { "format_result", pf_format_result, METH_VARARGS, NULL },
     { 0 },
 };
 
@@ -286,7 +305,9 @@ PyMODINIT_FUNC PyInit__pinfold(void)
 
     if (module && pf_add_call(module) == 0 && pf_add_backend(module) == 0 &&
         pf_add_manager(module) == 0 && pf_add_sandbox(module) == 0 &&
-        pf_add_terminal(module) == 0 && pf_add_spool(module) == 0 && add_constants(module) == 0)
+        pf_add_terminal(module) == 0 && pf_add_spool(module) == 0 && pf_add_agent(module) == 0 &&
+        pf_add_tool(module) == 0 && pf_add_model(module) == 0 && pf_add_storage(module) == 0 &&
+        add_constants(module) == 0)
         return module;
     Py_XDECREF(module);
     return NULL;

@@ -31,7 +31,8 @@ extern struct pf_hooks pf_hooks;
 bool pf_closing(void);
 
 extern PyTypeObject *pf_call_type, *pf_mailbox_type, *pf_backend_type, *pf_manager_type,
-        *pf_sandbox_type, *pf_terminal_type, *pf_spool_type;
+        *pf_sandbox_type, *pf_terminal_type, *pf_spool_type, *pf_agent_type, *pf_tool_type,
+        *pf_model_type, *pf_storage_type;
 
 /* Each adds its type to the module. 0, or -1 with an exception. */
 int pf_add_call(PyObject *module);
@@ -40,6 +41,10 @@ int pf_add_manager(PyObject *module);
 int pf_add_sandbox(PyObject *module);
 int pf_add_terminal(PyObject *module);
 int pf_add_spool(PyObject *module);
+int pf_add_agent(PyObject *module);
+int pf_add_tool(PyObject *module);
+int pf_add_model(PyObject *module);
+int pf_add_storage(PyObject *module);
 /* PyType_FromSpec() and PyModule_AddObjectRef(). */
 int pf_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObject **ret);
 
@@ -47,10 +52,11 @@ int pf_add_type(PyObject *module, const char *name, PyType_Spec *spec, PyTypeObj
  * reference to their type. */
 void pf_free_object(PyObject *self);
 
-/* Functions of the module that make backends; backend.c and backend_python.c. */
+/* Functions of the module that make backends; backend*.c. */
 PyObject *pf_local_backend(PyObject *module, PyObject *args);
 PyObject *pf_isolated_backend(PyObject *module, PyObject *args);
 PyObject *pf_agentcore_template(PyObject *module, PyObject *args);
+PyObject *pf_daytona_template(PyObject *module, PyObject *args);
 PyObject *pf_python_backend(PyObject *module, PyObject *args);
 
 #endif

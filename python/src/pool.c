@@ -9,7 +9,8 @@
 enum {
     MAX_THREADS = 512,
     IDLE_MS = 5000,
-    STACK = 1 << 20, /* a call may run Python code */
+    STACK = 1 << 20,       /* a call may run Python code of a backend's */
+    STACK_ALONE = 8 << 20, /* tools of users run there: as much as threads of Python have */
 };
 
 static struct {
@@ -17,7 +18,8 @@ static struct {
     pthread_cond_t work, calm;
     struct pf_job *first, **last;
     unsigned queued, threads, idle;
-    bool starting; /* a thread that has not looked for a job yet */
+    unsigned alone; /* threads that run one job, and are not of the pool */
+    bool starting;  /* a thread that has not looked for a job yet */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
            .work = PTHREAD_COND_INITIALIZER,
            .calm = PTHREAD_COND_INITIALIZER,
@@ -47,7 +49,7 @@ static void after_fork_in_child(void)
     pthread_cond_init(&pool.calm, NULL);
     pool.first = NULL;
     pool.last = &pool.first;
-    pool.queued = pool.threads = pool.idle = 0;
+    pool.queued = pool.threads = pool.idle = pool.alone = 0;
     pool.starting = false;
 }
 
@@ -66,12 +68,19 @@ static void watch_forks(void)
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
+static void watch_forks_once(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, watch_forks);
+}
+
 /* ---- threads ---- */
 
 static void *work(void *arg);
 
 /* Signals are left to the threads of Python, whose handlers expect to run there. */
-static int start_thread(void)
+static int start_thread(void *(*run)(void *arg), void *arg, size_t stack)
 {
     pthread_attr_t attributes;
     sigset_t all, old;
@@ -80,10 +89,10 @@ static int start_thread(void)
 
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK);
+    pthread_attr_setstacksize(&attributes, stack);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    r = pthread_create(&thread, &attributes, work, NULL);
+    r = pthread_create(&thread, &attributes, run, arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attributes);
     return r;
@@ -98,7 +107,7 @@ static int want_thread(void)
 
     if (pool.queued == 0 || pool.idle > 0 || pool.starting || pool.threads == MAX_THREADS)
         return 0;
-    r = start_thread();
+    r = start_thread(work, NULL, STACK);
     if (r == 0) {
         pool.starting = true;
         pool.threads++;
@@ -113,8 +122,7 @@ static struct pf_job *next_job(void)
     struct pf_job *job;
 
     pool.idle++;
-    if (pool.idle == pool.threads)
-        pthread_cond_broadcast(&pool.calm);
+    pthread_cond_broadcast(&pool.calm);
     while (!pool.first)
         if (pthread_cond_clockwait(&pool.work, &pool.lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT &&
             !pool.first)
@@ -149,11 +157,10 @@ static void *work(void *arg)
 
 int pf_pool_submit(struct pf_job *job)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct pf_job **before;
     int r;
 
-    pthread_once(&once, watch_forks);
+    watch_forks_once();
     job->next = NULL;
     pthread_mutex_lock(&pool.lock);
     before = pool.last;
@@ -173,13 +180,39 @@ int pf_pool_submit(struct pf_job *job)
     return r;
 }
 
+/* ---- threads of their own ---- */
+
+static void *work_alone(void *arg)
+{
+    struct pf_job *job = arg;
+
+    job->run(job);
+    pthread_mutex_lock(&pool.lock);
+    pool.alone--;
+    pthread_cond_broadcast(&pool.calm);
+    pthread_mutex_unlock(&pool.lock);
+    return NULL;
+}
+
+int pf_pool_start(struct pf_job *job)
+{
+    int r;
+
+    watch_forks_once();
+    pthread_mutex_lock(&pool.lock);
+    r = start_thread(work_alone, job, STACK_ALONE);
+    pool.alone += r == 0;
+    pthread_mutex_unlock(&pool.lock);
+    return r;
+}
+
 bool pf_pool_wait(double seconds)
 {
     struct timespec until = pf_deadline((int64_t)(seconds * 1000));
     bool calm;
 
     pthread_mutex_lock(&pool.lock);
-    while (!(calm = pool.queued == 0 && pool.idle == pool.threads))
+    while (!(calm = pool.queued == 0 && pool.idle == pool.threads && pool.alone == 0))
         if (pthread_cond_clockwait(&pool.calm, &pool.lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT)
             break;
     pthread_mutex_unlock(&pool.lock);

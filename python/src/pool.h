@@ -21,6 +21,10 @@ struct pf_job {
  * the job is then still the caller's. After a fork the child has threads of its own. */
 int pf_pool_submit(struct pf_job *job);
 
+/* Have a thread of its own run the job, beside the pool: it may wait for other jobs. Returns 0, or
+ * an errno when none can be made. */
+int pf_pool_start(struct pf_job *job);
+
 /* Wait until nothing runs and nothing waits to be run. Returns whether that came in time. */
 bool pf_pool_wait(double seconds);
 

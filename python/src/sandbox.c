@@ -268,6 +268,7 @@ static PyMethodDef methods[] = {
     { "execute", pf_sandbox_execute, METH_VARARGS, NULL },
     { "open_terminal", pf_sandbox_open_terminal, METH_VARARGS, NULL },
     { "read_file", pf_sandbox_read_file, METH_O, NULL },
+    { "try_read_file", pf_sandbox_try_read_file, METH_O, NULL },
     { "read_lines", pf_sandbox_read_lines, METH_VARARGS, NULL },
     { "list_dir", pf_sandbox_list_dir, METH_O, NULL },
     { "write_file", pf_sandbox_write_file, METH_VARARGS, NULL },

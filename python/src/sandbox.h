@@ -21,6 +21,7 @@ struct pf_sandbox {
 
 /* Methods that make calls; sandbox_files.c and sandbox_life.c. */
 PyObject *pf_sandbox_read_file(PyObject *self, PyObject *args);
+PyObject *pf_sandbox_try_read_file(PyObject *self, PyObject *path);
 PyObject *pf_sandbox_read_lines(PyObject *self, PyObject *args);
 PyObject *pf_sandbox_list_dir(PyObject *self, PyObject *args);
 PyObject *pf_sandbox_write_file(PyObject *self, PyObject *args);

@@ -2,6 +2,8 @@
 /* Calls on the files of a sandbox. */
 #include "sandbox.h"
 
+#include <string.h>
+
 #include "convert.h"
 
 struct file_args {
@@ -71,6 +73,32 @@ PyObject *pf_sandbox_read_file(PyObject *self, PyObject *path)
     struct pf_call *call = new_call(&read_file, self, &args);
 
     return pf_call_finish(call, call && (args->path = pf_call_path(call, path)));
+}
+
+/* The text, or None when it is not to be had without waiting. It is no call: nothing to cancel. */
+PyObject *pf_sandbox_try_read_file(PyObject *self, PyObject *path)
+{
+    struct pinfold_sandbox *sandbox = ((struct pf_sandbox *)self)->handle->sandbox;
+    PyObject *name = NULL, *text;
+    struct pinfold_bytes bytes;
+    int found;
+
+    /* Other paths, and those that are wrong, are the business of read_file. */
+    if (!PyUnicode_Check(path) || !(name = PyUnicode_EncodeFSDefault(path)) ||
+        strlen(PyBytes_AsString(name)) != (size_t)PyBytes_Size(name)) {
+        PyErr_Clear();
+        Py_XDECREF(name);
+        Py_RETURN_NONE;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    found = pinfold_sandbox_try_read_file(sandbox, PyBytes_AsString(name), &bytes);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(name);
+    if (!found)
+        Py_RETURN_NONE;
+    text = PyUnicode_DecodeUTF8(bytes.data, (Py_ssize_t)bytes.len, NULL);
+    pinfold_bytes_done(&bytes);
+    return text;
 }
 
 static int run_read_lines(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)

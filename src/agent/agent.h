@@ -62,7 +62,8 @@ struct pinfold_agent {
     bool preparing;                  /* somebody is at work on the per-agent workspace */
     bool invoking;                   /* somebody is, and has the conversation to itself */
 
-    struct pinfold_message *messages; /* not guarded by the lock: see invoking */
+    /* Changed by whoever is invoking, who holds the lock for that and reads without. */
+    struct pinfold_message *messages;
     size_t message_count, message_capacity;
     bool may_resume; /* likewise: after_invocation hooks are under way */
     char *resume;    /* likewise: what they want it to go on with */

@@ -66,10 +66,17 @@ static int reserve(struct pinfold_agent *agent, size_t more)
 int pf_messages_add(struct pinfold_agent *agent, struct pinfold_message *message,
                     struct pinfold_error *err)
 {
-    if (reserve(agent, 1) < 0)
+    int r;
+
+    pthread_mutex_lock(&agent->lock);
+    r = reserve(agent, 1);
+    if (r == 0) {
+        agent->messages[agent->message_count++] = *message;
+        *message = (struct pinfold_message){ 0 };
+    }
+    pthread_mutex_unlock(&agent->lock);
+    if (r < 0)
         return pf_fail_nomem(err);
-    agent->messages[agent->message_count++] = *message;
-    *message = (struct pinfold_message){ 0 };
     return pf_hooks_message(agent, &agent->messages[agent->message_count - 1], err);
 }
 
@@ -82,7 +89,9 @@ int pf_messages_add_prompt(struct pinfold_agent *agent, const char *prompt,
     if (agent->message_count > 0) {
         last = &agent->messages[agent->message_count - 1];
         if (last->role == PINFOLD_ROLE_USER) {
+            pthread_mutex_lock(&agent->lock);
             r = pinfold_message_add_text(last, prompt, strlen(prompt), err);
+            pthread_mutex_unlock(&agent->lock);
             return r < 0 ? r : pf_hooks_message(agent, last, err);
         }
     }
@@ -93,30 +102,58 @@ int pf_messages_add_prompt(struct pinfold_agent *agent, const char *prompt,
     return r;
 }
 
-int pinfold_agent_set_messages(struct pinfold_agent *agent, const struct pinfold_message *messages,
-                               size_t count, struct pinfold_error *err)
+/* Room for one more, too. */
+static int copy_all(const struct pinfold_message *messages, size_t count,
+                    struct pinfold_message **ret, struct pinfold_error *err)
 {
-    struct pinfold_message *copies;
+    struct pinfold_message *copies = calloc(count + 1, sizeof(*copies));
     size_t copied = 0;
-    int r = pf_invoking_begin(agent, err);
+    int r = copies ? 0 : pf_fail_nomem(err);
 
-    if (r < 0)
-        return r;
-    copies = calloc(count + 1, sizeof(*copies));
-    r = copies ? 0 : pf_fail_nomem(err);
     while (r == 0 && copied < count) {
         r = pinfold_message_copy(&copies[copied], &messages[copied], err);
         copied += r == 0;
     }
     if (r == 0) {
-        pf_messages_clear(agent);
-        agent->messages = TAKE(copies);
-        agent->message_count = count;
-        agent->message_capacity = count + 1;
+        *ret = copies;
+        return 0;
     }
-    for (size_t i = 0; copies && i < copied; i++)
+    for (size_t i = 0; i < copied; i++)
         pinfold_message_done(&copies[i]);
     free(copies);
+    return r;
+}
+
+int pinfold_agent_copy_messages(struct pinfold_agent *agent, struct pinfold_message **ret_messages,
+                                size_t *ret_count, struct pinfold_error *err)
+{
+    int r;
+
+    pthread_mutex_lock(&agent->lock);
+    r = copy_all(agent->messages, agent->message_count, ret_messages, err);
+    if (r == 0)
+        *ret_count = agent->message_count;
+    pthread_mutex_unlock(&agent->lock);
+    return r;
+}
+
+int pinfold_agent_set_messages(struct pinfold_agent *agent, const struct pinfold_message *messages,
+                               size_t count, struct pinfold_error *err)
+{
+    struct pinfold_message *copies;
+    int r = pf_invoking_begin(agent, err);
+
+    if (r < 0)
+        return r;
+    r = copy_all(messages, count, &copies, err);
+    if (r == 0) {
+        pthread_mutex_lock(&agent->lock);
+        pf_messages_clear(agent);
+        agent->messages = copies;
+        agent->message_count = count;
+        agent->message_capacity = count + 1;
+        pthread_mutex_unlock(&agent->lock);
+    }
     pf_invoking_end(agent);
     return r;
 }

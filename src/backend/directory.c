@@ -151,14 +151,47 @@ const char *pf_directory_storage_key(void *state)
 
 /* ---- files ---- */
 
+/* The first read has the time for it; a workspace of which nobody reads does not pay for it. */
+static void ask_whether_prompt(struct pf_local_root *root)
+{
+    if (__atomic_load_n(&root->prompt, __ATOMIC_RELAXED) == 0)
+        __atomic_store_n(&root->prompt, pf_file_system_is_prompt(root->fd) ? 1 : -1,
+                         __ATOMIC_RELAXED);
+}
+
 int pf_directory_read_file(void *state, const char *path, struct pinfold_bytes *ret_content,
                            struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
     int r = pf_directory_get_root(state, &root, cancel, err);
 
-    return r < 0 ? r
-                 : pf_file_read(root->fd, path, PINFOLD_READ_MAX_BYTES, ret_content, cancel, err);
+    if (r < 0)
+        return r;
+    ask_whether_prompt(root);
+    return pf_file_read(root->fd, path, PINFOLD_READ_MAX_BYTES, ret_content, cancel, err);
+}
+
+/* The root, if it is open and nobody is at it. */
+static struct pf_local_root *try_root(struct pf_directory *dir)
+{
+    struct pf_local_root *root = NULL;
+    struct stat st;
+
+    if (pthread_mutex_trylock(&dir->lock) != 0)
+        return NULL;
+    if (dir->root && __atomic_load_n(&dir->root->prompt, __ATOMIC_RELAXED) > 0 &&
+        fstat(dir->root->fd, &st) == 0 && st.st_nlink > 0)
+        root = pf_local_root_get(dir->root);
+    pthread_mutex_unlock(&dir->lock);
+    return root;
+}
+
+bool pf_directory_try_read_file(void *state, const char *path, size_t limit,
+                                struct pinfold_bytes *ret_content)
+{
+    PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = try_root(state);
+
+    return root && pf_file_read_cached(root->fd, path, limit, ret_content);
 }
 
 int pf_directory_write_file(void *state, const char *path, const void *data, size_t len,

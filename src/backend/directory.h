@@ -61,6 +61,8 @@ int pf_directory_stop_commands(void *state, struct pinfold_error *err);
 const char *pf_directory_storage_key(void *state);
 int pf_directory_read_file(void *state, const char *path, struct pinfold_bytes *ret_content,
                            struct pinfold_cancel *cancel, struct pinfold_error *err);
+bool pf_directory_try_read_file(void *state, const char *path, size_t limit,
+                                struct pinfold_bytes *ret_content);
 int pf_directory_write_file(void *state, const char *path, const void *data, size_t len,
                             bool exclusive, struct pinfold_cancel *cancel,
                             struct pinfold_error *err);

@@ -169,6 +169,7 @@ static const struct pinfold_backend_ops local_ops = {
     .close = local_close,
     .stop_commands = pf_directory_stop_commands,
     .read_file = pf_directory_read_file,
+    .try_read_file = pf_directory_try_read_file,
     .write_file = pf_directory_write_file,
     .list_dir = pf_directory_list_dir,
     .remove_file = pf_directory_remove_file,

@@ -9,6 +9,7 @@
 struct pf_local_root {
     int fd;
     unsigned refs; /* atomic */
+    int prompt; /* atomic; pf_file_system_is_prompt(): 1, -1 for no, 0 before anybody has asked */
 };
 
 struct pf_local_root *pf_local_root_new(int fd); /* owns fd on success; NULL: out of memory */

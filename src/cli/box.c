@@ -85,6 +85,14 @@ static int check_audit(const struct pf_options *options, const char *workspace,
     return -PINFOLD_EVALUE;
 }
 
+static void tell_both(void *ctx, const struct pinfold_audit_event *event)
+{
+    const struct pf_box *box = ctx;
+
+    box->sink.emit(box->sink.ctx, event);
+    box->also.emit(box->also.ctx, event);
+}
+
 int pf_box_open(struct pf_box *box, const struct pf_options *options, const char *workspace,
                 struct pinfold_error *err)
 {
@@ -104,8 +112,11 @@ int pf_box_open(struct pf_box *box, const struct pf_options *options, const char
             r = check_audit(options, workspace, err);
         if (r < 0)
             return r;
-        what.audit = pf_extras->audit_sink(box->audit);
+        box->sink = pf_extras->audit_sink(box->audit);
+        what.audit = box->sink;
     }
+    if (box->also.emit)
+        what.audit = box->audit ? (struct pinfold_audit_sink){ tell_both, box } : box->also;
     snprintf(id, sizeof(id), "run-%d", (int)getpid());
     what.workspace_id = id;
     what.backend = box->backend;

@@ -28,6 +28,9 @@ extern const struct pf_command pf_command_run;
 extern const struct pf_command pf_command_shell;
 extern const struct pf_command pf_command_agent;
 extern const struct pf_command pf_command_plan;
+extern const struct pf_command pf_command_config;
+extern const struct pf_command pf_command_mcp;
+extern const struct pf_command pf_command_install; /* a part of it */
 extern const struct pf_command pf_command_doctor;
 extern const struct pf_command pf_command_version;
 extern const struct pf_command pf_command_help;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of the command takes libraries that are too slow to start, or too large. There are three
+ * What of the command takes libraries that are too slow to start, or too large. There are four
  * programs of the same sources: pinfold, which can do the common things at once, pinfold-full,
- * which can do everything on this machine, and pinfold-remote, which has libcurl and agents and
- * can talk to services as well. Each executes a later one when it is asked for more. Where there is
- * one C library only, pinfold is the full one.
+ * which can do everything on this machine, pinfold-remote, which has libcurl and agents and can
+ * talk to services as well, and pinfold-mcp, which is a server besides. Each executes a later one
+ * when it is asked for more. Where there is one C library only, pinfold is the full one.
  */
 #ifndef PF_CLI_EXTRAS_H
 #define PF_CLI_EXTRAS_H
@@ -16,7 +16,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 
-enum pf_program { PF_FRONT, PF_FULL, PF_REMOTE };
+enum pf_program { PF_FRONT, PF_FULL, PF_REMOTE, PF_MCP };
 extern const enum pf_program pf_program; /* this one */
 
 struct pf_extras {
@@ -35,6 +35,25 @@ extern const struct pf_extras *const pf_extras;
  * make one. Returns 0 or a negative pinfold_code. */
 extern int (*const pf_new_remote)(const struct pf_options *options,
                                   struct pinfold_backend **ret_backend, struct pinfold_error *err);
+
+/* What only the last program has: TOML, for policies, and what else a server takes. NULL in the
+ * others. */
+struct pf_mcp_extras {
+    /* pf_apply_policy() and pf_config_check(): config_check.h. */
+    char **(*words)(const struct pf_command *command, const struct pf_options *options, int argc,
+                    char **argv);
+    int (*check_config)(const struct pf_command *command, const struct pf_options *options,
+                        int argc, char **argv);
+    /* pf_install(): install.h. */
+    int (*install)(const struct pf_command *command, const char *client,
+                   const struct pf_options *options, const char *main_word);
+};
+
+extern const struct pf_mcp_extras *const pf_mcp_extras;
+
+/* Be a server of the Model Context Protocol. Returns the exit status. NULL in the programs that are
+ * none. */
+extern int (*const pf_serve_mcp)(const struct pf_options *options);
 
 /* Run the agent that the options describe; NULL in the programs that cannot. Returns the exit
  * status. */

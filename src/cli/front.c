@@ -15,3 +15,7 @@ const struct pf_extras *const pf_extras = NULL;
 
 int (*const pf_new_remote)(const struct pf_options *options, struct pinfold_backend **ret_backend,
                            struct pinfold_error *err) = NULL;
+
+const struct pf_mcp_extras *const pf_mcp_extras = NULL;
+
+int (*const pf_serve_mcp)(const struct pf_options *options) = NULL;

@@ -6,8 +6,8 @@
 #include "cli/extras.h"
 
 const struct pf_command *const pf_commands[] = {
-    &pf_command_run,    &pf_command_shell,   &pf_command_agent, &pf_command_plan,
-    &pf_command_doctor, &pf_command_version, &pf_command_help,  NULL,
+    &pf_command_run,    &pf_command_shell,  &pf_command_agent,   &pf_command_plan, &pf_command_mcp,
+    &pf_command_config, &pf_command_doctor, &pf_command_version, &pf_command_help, NULL,
 };
 
 static const struct pf_extras extras = {

@@ -25,7 +25,7 @@ static void execute_in(const char *directory, size_t len, const char *name, char
 bool pf_hand_over(enum pf_program to, char **argv, int *ret_status)
 {
     static const char *const names[] = {
-        [PF_FULL] = "pinfold-full", [PF_REMOTE] = "pinfold-remote"
+        [PF_FULL] = "pinfold-full", [PF_REMOTE] = "pinfold-remote", [PF_MCP] = "pinfold-mcp"
     };
     char self[PATH_MAX];
     ssize_t len;

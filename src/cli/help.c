@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/options.h"
@@ -26,6 +27,9 @@ static int run_help(const struct pf_command *command, int argc, char **argv)
     if (!pf_options_parse(command, argc, argv, &options, &status))
         return status;
     about = options.command[0] ? pf_command_find(options.command[0]) : NULL;
+    if (about == &pf_command_mcp && options.command[1] &&
+        strcmp(options.command[1], "install") == 0)
+        about = &pf_command_install;
     if (about)
         status = pf_command_show(about);
     else if (options.command[0])

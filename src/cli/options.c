@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/extras.h"
 #include "cli/numbers.h"
 #include "cli/say.h"
 
@@ -120,6 +121,126 @@ static const char *apply_audit(struct pf_options *options, const char *value)
         return "an empty name; give a file";
     options->audit = value;
     options->takes_extras = true;
+    return NULL;
+}
+
+static const char *apply_config(struct pf_options *options, const char *value)
+{
+    if (!*value)
+        return "an empty name; give a file";
+    options->config = value;
+    return NULL;
+}
+
+static const char *apply_ttl(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_decimal(&options->ttl_seconds, 1e9, value);
+
+    return wrong ? "not a number of seconds greater than 0, up to 1000000000" : NULL;
+}
+
+static const char *apply_http(struct pf_options *options, const char *value)
+{
+    const char *colon = strrchr(value, ':');
+    char *end;
+    long port = colon ? strtol(colon + 1, &end, 10) : -1;
+
+    if (!colon || colon == value || colon[1] < '0' || colon[1] > '9' || *end || port > 65535)
+        return "not of the form ADDRESS:PORT, such as 127.0.0.1:8765; port 0 takes a free one";
+    options->http = value;
+    return NULL;
+}
+
+static const char *apply_http_host(struct pf_options *options, const char *value)
+{
+    if (!*value || strpbrk(value, "/ \t"))
+        return "not the name of a host";
+    append(options->http_hosts, value);
+    return NULL;
+}
+
+static const char *apply_http_anywhere(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->http_anywhere = true;
+    return NULL;
+}
+
+static const char *apply_http_resume(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_decimal(&options->resume_seconds, 86400, value);
+
+    return wrong ? "not a number of seconds greater than 0, up to 86400" : NULL;
+}
+
+static const char *apply_write(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->write = true;
+    return NULL;
+}
+
+static const char *apply_scope(struct pf_options *options, const char *value)
+{
+    options->scope_user = strcmp(value, "user") == 0;
+    options->scope_project = strcmp(value, "project") == 0;
+    return options->scope_user || options->scope_project ? NULL : "none of: project, user";
+}
+
+/* A name that stands in JSON, in TOML without quotes, and in the environment as it is. */
+static const char *set_name(const char **slot, const char *value)
+{
+    static const char letters[] =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+    if (!*value || strlen(value) > 64 || value[strspn(value, letters)])
+        return "not a name of letters, digits, - and _";
+    *slot = value;
+    return NULL;
+}
+
+static const char *apply_name(struct pf_options *options, const char *value)
+{
+    return set_name(&options->name, value);
+}
+
+static const char *apply_url(struct pf_options *options, const char *value)
+{
+    if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0)
+        return "not an address that begins with http:// or https://";
+    options->url = value;
+    return NULL;
+}
+
+static const char *apply_token_env(struct pf_options *options, const char *value)
+{
+    return set_name(&options->token_env, value);
+}
+
+/* The word at *at up to a colon or the end is one of two. */
+static bool take_word(const char **at, const char *one, const char *other)
+{
+    size_t len = strcspn(*at, ":");
+    const char *word = *at;
+
+    *at += len + (word[len] == ':');
+    return (len == strlen(one) && strncmp(word, one, len) == 0) ||
+           (len == strlen(other) && strncmp(word, other, len) == 0);
+}
+
+static const char *apply_token(struct pf_options *options, const char *value)
+{
+    static const char letters[] =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    size_t len = strspn(value, letters);
+    const char *at = value + len;
+
+    if (!len || len > 64 || *at++ != ':' || !take_word(&at, "read_write", "read_only"))
+        return "not of the form NAME:MODE, where MODE is read_write or read_only";
+    if (*at && (!take_word(&at, "file", "env") || !*at))
+        return "its value is not on the command line, where everybody could read it: "
+               "NAME:MODE:file:PATH or NAME:MODE:env:VARIABLE say where it is";
+    append(options->tokens, value);
     return NULL;
 }
 
@@ -267,6 +388,27 @@ static const char *apply_quiet(struct pf_options *options, const char *value)
     return NULL;
 }
 
+static const char *apply_read_only(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->read_only = true;
+    return NULL;
+}
+
+static const char *apply_no_roots(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->no_roots = true;
+    return NULL;
+}
+
+static const char *apply_no_sync(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->no_sync = true;
+    return NULL;
+}
+
 static const struct pf_flag flags[] = {
     { "backend", "NAME",
       "isolated (default); local: the host itself; agentcore, daytona: see below",
@@ -328,7 +470,7 @@ static const struct pf_flag flags[] = {
     { "timeout", "SECONDS", "stop it after this time, 1.5 say (default 120; on a terminal none)",
       PF_FOR_RUN, 0, apply_timeout },
     { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
-      PF_FOR_COMMAND | PF_FOR_AGENT, 0, apply_max_output },
+      PF_FOR_COMMAND | PF_FOR_AGENT | PF_FOR_MCP, 0, apply_max_output },
     { "env", "NAME=VALUE", "set a variable for the command; repeatable", PF_FOR_RUN, 0, apply_env },
     { "no-inherit-env", NULL, "local: give the command no variable but those of --env", PF_FOR_RUN,
       0, apply_no_inherit_env },
@@ -337,13 +479,42 @@ static const struct pf_flag flags[] = {
     { "audit", "FILE", "append one JSON line to FILE for everything that is done", PF_FOR_RUN, 0,
       apply_audit },
     { "json", NULL, "print one JSON object with all results",
-      PF_FOR_COMMAND | PF_FOR_PLAN | PF_FOR_AGENT, 0, apply_json },
-    { "quiet", NULL, "no warnings, notes and summaries on stderr", PF_FOR_RUN | PF_FOR_PLAN, 'q',
-      apply_quiet },
+      PF_FOR_COMMAND | PF_FOR_PLAN | PF_FOR_AGENT | PF_FOR_CONFIG, 0, apply_json },
+    { "config", "FILE", "read this policy first: see 'pinfold help config'",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_config },
+    { "http", "ADDRESS:PORT", "serve over HTTP there, instead of stdin and stdout", PF_FOR_MCP, 0,
+      apply_http },
+    { "http-host", "NAME", "http: a name that a reverse proxy asks for it by; repeatable",
+      PF_FOR_MCP, 0, apply_http_host },
+    { "http-anywhere", NULL, "http: ADDRESS may be another than this machine's loopback",
+      PF_FOR_MCP, 0, apply_http_anywhere },
+    { "http-resume", "SECONDS", "http: a request outlives its connection so long (default 15)",
+      PF_FOR_MCP, 0, apply_http_resume },
+    { "token", "NAME:MODE", "http: a client, read_write or read_only: see below; repeatable",
+      PF_FOR_MCP, 0, apply_token },
+    { "read-only", NULL, "the client may look at everything, and change nothing", PF_FOR_MCP, 0,
+      apply_read_only },
+    { "no-sync", NULL, "give the client no tool that writes results back", PF_FOR_MCP, 0,
+      apply_no_sync },
+    { "ttl", "SECONDS", "end the workspace when unused (default never), and HTTP clients (3600)",
+      PF_FOR_MCP, 0, apply_ttl },
+    { "no-roots", NULL, "take no seed from the client; without this its first root is the seed",
+      PF_FOR_MCP, 0, apply_no_roots },
+    { "write", NULL, "merge it into the client's file, and keep what was there beside it",
+      PF_FOR_INSTALL, 0, apply_write },
+    { "scope", "SCOPE", "project, or user: for all projects (default: project; codex: user)",
+      PF_FOR_INSTALL, 0, apply_scope },
+    { "name", "NAME", "of the server (default pinfold)", PF_FOR_INSTALL, 0, apply_name },
+    { "url", "URL", "of a server that runs, instead of one that the client starts", PF_FOR_INSTALL,
+      0, apply_url },
+    { "token-env", "NAME", "the variable that has its token", PF_FOR_INSTALL, 0, apply_token_env },
+    { "quiet", NULL, "no warnings, notes and summaries on stderr",
+      PF_FOR_RUN | PF_FOR_PLAN | PF_FOR_INSTALL, 'q', apply_quiet },
     { "help", NULL, "show this help", ~0U, 'h', NULL },
 };
 
 enum { FLAG_COUNT = sizeof(flags) / sizeof(flags[0]) };
+_Static_assert(FLAG_COUNT <= 64, "pf_options.given has a bit for each");
 
 int pf_usage_error(const struct pf_command *command, const char *format, ...)
 {
@@ -407,7 +578,7 @@ int pf_command_show(const struct pf_command *command)
 static bool make_lists(struct pf_options *options, int argc)
 {
     size_t each = (size_t)argc + 1;
-    const char **all = calloc(6 * each, sizeof(*all));
+    const char **all = calloc(8 * each, sizeof(*all));
 
     if (!all)
         return false;
@@ -417,6 +588,8 @@ static bool make_lists(struct pf_options *options, int argc)
     options->ro = all + 3 * each;
     options->rw = all + 4 * each;
     options->net_allow = all + 5 * each;
+    options->http_hosts = all + 6 * each;
+    options->tokens = all + 7 * each;
     return true;
 }
 
@@ -460,6 +633,14 @@ static const struct pf_flag *flag_of(const struct pf_command *command, int answe
     return NULL;
 }
 
+static const struct pf_flag *find_flag(const char *name)
+{
+    for (const struct pf_flag *flag = flags; flag < flags + FLAG_COUNT; flag++)
+        if (strcmp(flag->name, name) == 0)
+            return flag;
+    return NULL;
+}
+
 /* Answer one option. Returns false when parsing ends, with *ret_status set. */
 static bool take(const struct pf_command *command, struct pf_options *options, int answer,
                  const char *written, int *ret_status)
@@ -487,6 +668,8 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
         options->agentcore_alone = flag->name;
     if (flag->commands & PF_DAYTONA_ALONE && !options->daytona_alone)
         options->daytona_alone = flag->name;
+    if (find_flag(flag->name) == flag)
+        options->given |= UINT64_C(1) << (flag - flags);
     wrong = flag->apply(options, optarg);
     if (wrong) {
         *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name, optarg, wrong);
@@ -495,8 +678,9 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
     return true;
 }
 
-bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
-                      struct pf_options *ret_options, int *ret_status)
+/* What pf_options_parse() does with the words alone. */
+static bool parse_words(const struct pf_command *command, int argc, char **argv,
+                        struct pf_options *ret_options, int *ret_status)
 {
     struct option long_options[PF_OWN_FLAGS_MAX + FLAG_COUNT + 1];
     struct pf_options options = { .isolated = true };
@@ -510,7 +694,7 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
     opterr = 0;
     for (;;) {
         /* "+": what follows the first other word belongs to the command that is run. */
-        int here = optind;
+        int here = optind ? optind : 1;
         int answer = getopt_long(argc, argv, "+:qht", long_options, NULL);
         if (answer == -1)
             break;
@@ -525,9 +709,87 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
     return true;
 }
 
+/* Parse again, with the words of the policy before those that were given. */
+static bool parse_with_policy(const struct pf_command *command, int argc, char **argv,
+                              struct pf_options *options, int *ret_status)
+{
+    char **words = pf_mcp_extras->words(command, options, argc, argv);
+    int count = 0;
+
+    pf_options_done(options);
+    *ret_status = PF_EXIT_FAILED;
+    if (!words)
+        return false;
+    while (words[count])
+        count++;
+    optind = 0; /* from the start */
+    if (!parse_words(command, count, words, options, ret_status)) {
+        free(words);
+        return false;
+    }
+    options->words = words;
+    return true;
+}
+
+bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
+                      struct pf_options *ret_options, int *ret_status)
+{
+    if (!parse_words(command, argc, argv, ret_options, ret_status))
+        return false;
+    /* Servers have a policy in any case. 'config' looks at it, and does not use it. */
+    if (!pf_mcp_extras || command->bit & PF_FOR_CONFIG ||
+        (!ret_options->config && !(command->bit & PF_FOR_MCP)))
+        return true;
+    return parse_with_policy(command, argc, argv, ret_options, ret_status);
+}
+
+bool pf_options_given(const struct pf_options *options, const char *name)
+{
+    const struct pf_flag *flag = find_flag(name);
+
+    return flag && options->given & UINT64_C(1) << (flag - flags);
+}
+
+bool pf_options_takes(const struct pf_command *command, const char *name)
+{
+    const struct pf_flag *flag = find_flag(name);
+
+    return flag && flag->commands & command->bit;
+}
+
+const char *pf_options_check_value(const char *name, const char *value)
+{
+    const struct pf_flag *flag = find_flag(name);
+    struct pf_options options = { 0 };
+    const char *wrong = "out of memory";
+
+    if (make_lists(&options, 1))
+        wrong = flag && flag->apply ? flag->apply(&options, value) : "no such option";
+    pf_options_done(&options);
+    return wrong;
+}
+
+int pf_options_each(const struct pf_command *command, int argc, char **argv,
+                    int (*fn)(void *ctx, const char *name, const char *value), void *ctx)
+{
+    struct option long_options[PF_OWN_FLAGS_MAX + FLAG_COUNT + 1];
+    int answer, r = 0;
+
+    fill_long_options(command, long_options);
+    optind = 0;
+    while (r == 0 && (answer = getopt_long(argc, argv, "+:qht", long_options, NULL)) != -1) {
+        const struct pf_flag *flag = flag_of(command, answer);
+        if (flag)
+            r = fn(ctx, flag->name, optarg);
+    }
+    return r;
+}
+
 void pf_options_done(struct pf_options *options)
 {
     free(options->exclude);
     options->exclude = options->include = options->env = options->ro = options->rw = NULL;
-    options->net_allow = NULL;
+    options->net_allow = options->http_hosts = options->tokens = NULL;
+    free(options->words);
+    options->words = NULL;
 }

@@ -23,6 +23,9 @@ enum {
     PF_DAYTONA_ALONE = 64,
     PF_FOR_DAYTONA = PF_FOR_RUN | PF_FOR_PLAN | PF_DAYTONA_ALONE,
     PF_FOR_AGENT = 128,
+    PF_FOR_MCP = 256,    /* together with PF_FOR_RUN */
+    PF_FOR_CONFIG = 512, /* likewise */
+    PF_FOR_INSTALL = 1024,
 };
 
 /* What pinfold agent alone takes (agent_options.c). */
@@ -38,7 +41,12 @@ struct pf_options {
     const char *sync; /* NULL with wants_sync: back to the seed */
     const char *workspace;
     const char *audit;
+    const char *config; /* the policy file that was named */
     bool wants_sync, json, quiet, no_inherit_env;
+    bool read_only, no_roots, no_sync;     /* of mcp */
+    double ttl_seconds;                    /* likewise; 0: not given */
+    bool write, scope_user, scope_project; /* of mcp install, as the next ones */
+    const char *name, *url, *token_env;
     bool tty;          /* run the command on a terminal */
     bool takes_extras; /* something of extras.h */
     bool isolated;     /* no --backend, or this one */
@@ -53,6 +61,11 @@ struct pf_options {
     const char *rootfs;
     struct pinfold_limits limits; /* 0: not given */
     double timeout_seconds;       /* 0: not given */
+    double resume_seconds;        /* likewise */
+    const char *http;             /* ADDRESS:PORT */
+    const char **http_hosts;      /* names that it is asked by, besides those of this machine */
+    const char **tokens;          /* NAME:MODE, NAME:MODE:file:PATH or NAME:MODE:env:NAME */
+    bool http_anywhere;           /* addresses that are not of this machine's loopback, too */
     uint64_t max_output_bytes;    /* 0: not given */
     const char **exclude; /* the lists are NULL-terminated, never NULL, and one allocation */
     const char **include;
@@ -61,6 +74,8 @@ struct pf_options {
     const char **net_allow; /* --net allow=... */
     struct pf_agent_options agent;
     char **command; /* NULL-terminated; its first is NULL when there is none */
+    uint64_t given; /* which options were, one bit each: pf_options_given() */
+    char **words;   /* of a policy, which the strings above point into; else NULL */
 };
 
 struct pf_flag {
@@ -84,6 +99,18 @@ bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
                       struct pf_options *ret_options, int *ret_status);
 
 void pf_options_done(struct pf_options *options);
+
+/* Whether an option was given; whether a command takes it. Neither is so for an unknown name. */
+bool pf_options_given(const struct pf_options *options, const char *name);
+bool pf_options_takes(const struct pf_command *command, const char *name);
+
+/* What is wrong with a value of an option, or NULL. */
+const char *pf_options_check_value(const char *name, const char *value);
+
+/* Tell every option in words that pf_options_parse() has found nothing wrong with; value is NULL
+ * when there is none. Returns 0, or what fn returned that was not. */
+int pf_options_each(const struct pf_command *command, int argc, char **argv,
+                    int (*fn)(void *ctx, const char *name, const char *value), void *ctx);
 
 /* Whether the workspace is elsewhere, made by a service for this run, and gone after it. */
 bool pf_options_remote(const struct pf_options *options);

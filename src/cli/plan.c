@@ -9,6 +9,7 @@
 #include <pinfold/pinfold.h>
 
 #include "cli/box.h"
+#include "cli/extras.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
 #include "cli/options.h"
@@ -100,6 +101,10 @@ static int run_plan(const struct pf_command *command, int argc, char **argv)
 
     if (!pf_options_parse(command, argc, argv, &options, &status))
         return status;
+    if (options.config && pf_hand_over(PF_MCP, argv - 1, &status)) {
+        pf_options_done(&options);
+        return status;
+    }
     if (options.command[0])
         status = pf_usage_error(command, "%s: takes no command", options.command[0]);
     else if (!options.wants_sync && !options.seed)

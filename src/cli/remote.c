@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only the program has that talks to services. */
+/* What only the programs have that talk to services. */
 #include <pinfold/agentcore.h>
 #include <pinfold/daytona.h>
 
@@ -7,8 +7,6 @@
 
 /* A session of this length is what the service gives by default, and at most. */
 enum { DEFAULT_SESSION = 900, LONGEST_SESSION = 28800, SLACK = 120 };
-
-const enum pf_program pf_program = PF_REMOTE;
 
 /* A session that ended before the time of --timeout would make that a lie. */
 static unsigned session_seconds(const struct pf_options *options)

@@ -382,6 +382,11 @@ int pf_run_command(const struct pf_command *command, int argc, char **argv)
     if (!pf_options_parse(command, argc, argv, &run.options, &status))
         return status;
     run.options.tty |= is_shell;
+    /* What a policy says is not known yet, and so not whether the options go together. */
+    if (run.options.config && pf_hand_over(PF_MCP, argv - 1, &status)) {
+        pf_options_done(&run.options);
+        return status;
+    }
     program = pf_options_remote(&run.options) ? PF_REMOTE
               : run.options.takes_extras      ? PF_FULL
                                               : PF_FRONT;

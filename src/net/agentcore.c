@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/agentcore.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "base/error.h"
 #include "net/agentcore_reply.h"
 #include "net/agentcore_request.h"
+#include "net/curl.h"
 #include "net/sigv4.h"
 
 #define MAX_ATTEMPTS 5

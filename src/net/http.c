@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/http.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "net/curl.h"
 
 #define CONNECT_NS (10 * PF_NS_PER_SEC)
 #define HEADERS_MAX ((size_t)256 * 1024)
@@ -507,19 +507,16 @@ void pf_http_response_done(struct pf_http_response *response)
 
 /* ---- life ---- */
 
-static void start_libcurl(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 int pf_http_new(struct pf_http **ret, struct pinfold_error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct pf_http *http = calloc(1, sizeof(*http));
+    struct pf_http *http;
+    int r = pf_curl_load(err);
 
+    if (r < 0)
+        return r;
+    http = calloc(1, sizeof(*http));
     if (!http)
         return pf_fail_nomem(err);
-    pthread_once(&once, start_libcurl);
     pthread_mutex_init(&http->lock, NULL);
     *ret = http;
     return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <curl/curl.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "net/curl.h"
 #include "net/http.h"
 
 #define LONGEST_SECONDS (366 * 24 * 3600.0)

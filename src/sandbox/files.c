@@ -49,6 +49,29 @@ int pinfold_sandbox_read_file(struct pinfold_sandbox *sandbox, const char *path,
     return r;
 }
 
+int pinfold_sandbox_try_read_file(struct pinfold_sandbox *sandbox, const char *path,
+                                  struct pinfold_bytes *ret_text)
+{
+    _cleanup_operation_ struct pf_session *session = NULL;
+    _cleanup_free_ char *normalised = NULL;
+    const struct pinfold_backend *backend;
+    struct pinfold_bytes text = { 0 };
+
+    if (pf_sandbox_begin(sandbox, &session, NULL) < 0 ||
+        pf_sandbox_path(session, path, &normalised, NULL) < 0)
+        return 0;
+    backend = pf_sandbox_reader(sandbox, session);
+    if (!backend->ops->try_read_file ||
+        !backend->ops->try_read_file(backend->state, normalised, PINFOLD_TRY_READ_MAX_BYTES, &text))
+        return 0;
+    if (pf_utf8_valid(text.data, text.len, NULL)) {
+        *ret_text = text;
+        return 1;
+    }
+    pinfold_bytes_done(&text);
+    return 0;
+}
+
 /* Where line number `line` starts, counting '\n' only; len when there are fewer. */
 static size_t line_start(const struct pinfold_bytes *text, size_t from, uint64_t lines)
 {

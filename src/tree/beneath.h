@@ -17,6 +17,11 @@
  * path leaves the root, -ELOOP for a loop of links or a final link under O_NOFOLLOW. */
 int pf_beneath_open(int root_fd, const char *path, int flags, mode_t mode);
 
+/* Open a file for reading, if that waits for nobody: the names that lead to it are in the kernel's
+ * cache, on the root's own file system, and nobody has a lease on it. Returns a descriptor or
+ * -errno: for whatever reason, pf_beneath_open() is to be asked then. */
+int pf_beneath_open_cached(int root_fd, const char *path);
+
 /* Open the parent directory of path; *ret_name points into path at its last component. With
  * make missing directories are created with 0777 & ~umask. Returns a descriptor or
  * -errno; -EISDIR for the root itself, which has no parent. */

@@ -34,6 +34,14 @@ int pf_roots_relation(int fd_a, int fd_b, enum pf_root_relation *ret, struct pin
 int pf_file_read(int root_fd, const char *path, size_t limit, struct pinfold_bytes *ret,
                  struct pinfold_cancel *cancel, struct pinfold_error *err);
 
+/* Whether pf_file_read_cached() can be asked here. May itself wait for a server: asked once. */
+bool pf_file_system_is_prompt(int root_fd);
+
+/* The same without waiting, not even for a disk: only what the kernel has in memory, on a file
+ * system that is prompt, and up to limit bytes. Returns whether that was possible; if not, for
+ * whatever reason, pf_file_read() is to be asked. */
+bool pf_file_read_cached(int root_fd, const char *path, size_t limit, struct pinfold_bytes *ret);
+
 /* How that fails: with EFBIG, and what to do instead. */
 int pf_file_too_large(const char *path, size_t limit, struct pinfold_error *err);
 

@@ -8,7 +8,7 @@ import pytest
 
 from helpers import BUILD, ROOT
 
-COMMANDS = ["run", "shell", "agent", "plan", "doctor", "version", "help"]
+COMMANDS = ["run", "shell", "agent", "plan", "mcp", "config", "doctor", "version", "help"]
 COMPLETE = r"""
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
@@ -96,6 +96,17 @@ def test_completes_values(tmp_path):
     assert complete("agent", "--seed", "see", cwd=here) == ["seeds"]
     assert sorted(complete("agent", "--session", "see", cwd=here)) == ["seed.txt", "seeds"]
     assert complete("agent", "--max-turns", "") == []
+
+
+def test_completes_the_words_behind_commands(tmp_path):
+    (tmp_path / "policy.toml").write_text("")
+    assert complete("config", "") == ["check"]
+    assert complete("mcp", "") == ["install"]
+    assert complete("mcp", "install", "c") == ["claude-code", "codex", "cursor"]
+    assert "--write" in complete("mcp", "install", "codex", "--")
+    assert "--seed" not in complete("mcp", "install", "codex", "--")
+    assert complete("mcp", "install", "codex", "--scope", "u") == ["user"]
+    assert complete("run", "--config", "pol", cwd=tmp_path) == ["policy.toml"]
 
 
 def test_completes_the_command_that_is_run(tmp_path):

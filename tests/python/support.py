@@ -2,11 +2,12 @@
 """What the tests of the Python package share."""
 
 import asyncio
+import os
 import time
 from pathlib import Path
 from typing import Any, Callable, Coroutine
 
-from pinfold import LocalSandboxBackend, Sandbox
+from pinfold import Agent, LocalSandboxBackend, Sandbox, ScriptedModel
 
 SPEC = Path(__file__).resolve().parents[3] / "shared" / "spec"
 
@@ -46,3 +47,29 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def call(name: str, own_id: str | None = None, **given: Any) -> dict[str, Any]:
+    """A call of a tool, as scripts have it."""
+    return {"tool": name, "input": given, **({"id": own_id} if own_id else {})}
+
+
+def scripted(*turns: Any) -> ScriptedModel:
+    """A model with these turns."""
+    return ScriptedModel({"turns": list(turns)})
+
+
+def results(agent: Agent) -> list[str]:
+    """What the last results of tools say."""
+    for message in reversed(agent.messages):
+        found = [block["toolResult"]["content"][0]["text"] for block in message["content"]
+                 if "toolResult" in block]
+        if found:
+            return found
+    return []

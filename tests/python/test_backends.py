@@ -12,7 +12,7 @@ from elsai.execution import (ExecuteResult, ExecutionBackend, FileInfo, FileTran
                              LocalSandboxBackend, Sandbox, SandboxBackend, SandboxManager,
                              SandboxStartError, WorkspacePrepareError, WorkspaceSeedResult,
                              WorkspaceSyncResult, supports_execution)
-from elsai_tools.sandbox import AgentCoreSandboxTemplate, DaytonaSandboxTemplate
+from elsai_tools.sandbox import AgentCoreSandboxTemplate
 from pinfold import SandboxBackendError
 
 from support import run, until
@@ -258,20 +258,8 @@ def test_library_backends_work_alone(root: Path, tmp_path: Path) -> None:
 
 
 def test_missing_backend_says_what_to_install() -> None:
-    assert DaytonaSandboxTemplate is None
     with pytest.raises(TypeError, match="install that package"):
-        Sandbox("x", DaytonaSandboxTemplate, 60)
-
-
-def test_agentcore_template_checks_its_options() -> None:
-    with pytest.raises(ValueError, match="28,?800"):
-        AgentCoreSandboxTemplate(region="us-west-2", session_timeout_seconds=28_801)
-    template = AgentCoreSandboxTemplate(region="us-west-2", session_timeout_seconds=900)
-    assert repr(template) == "AgentCoreSandboxTemplate(region='us-west-2')"
-    backend = template.build_for_session("w")
-    assert type(backend).__name__ == "AgentCoreSandboxBackend"
-    with pytest.raises(SandboxStartError):
-        backend.session  # pylint: disable=pointless-statement
+        Sandbox("x", None, 60)
 
 
 def test_manager_keeps_sessions(root: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Callable
 import pytest
 from pinfold import IsolatedSandboxBackend, Sandbox
 
-from support import LONG, alive, local, run, started, until
+from support import LONG, alive, local, resident, run, started, until
 
 
 async def by_timeout(work: Any, ready: Callable[[], Any]) -> None:
@@ -329,10 +329,6 @@ def test_leaves_the_parent_its_sandbox_after_a_fork(root: Path) -> None:
 
 def test_leaks_nothing(root: Path) -> None:
     """Neither memory nor threads grow with the number of calls."""
-    def resident() -> int:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
     async def work(sandbox: Sandbox, count: int) -> None:
         for i in range(count):
             await sandbox.add_files({"f": "x" * 100_000})

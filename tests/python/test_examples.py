@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples run, the documented code too, and all of it is typed."""
+"""The examples run, and all of it is typed."""
 
-import asyncio
 import http.client
+import json
 import os
 import re
 import shutil
@@ -11,11 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-from pinfold import IsolatedSandboxBackend, Sandbox
-
 from owners import BUILD, Owner
-from support import SPEC, run
+from support import call
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/python"
@@ -23,8 +20,9 @@ ENV = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
 
 
 def python(*words: Any, **options: Any) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, *map(str, words)], env=ENV, text=True, timeout=600,
-                          stdin=subprocess.DEVNULL, capture_output=True, check=False, **options)
+    return subprocess.run([sys.executable, *map(str, words)], text=True, timeout=600,
+                          stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                          **{"env": ENV, **options})
 
 
 def test_analysis_brings_its_report_home(tmp_path: Path) -> None:
@@ -60,7 +58,8 @@ def test_service_gives_each_request_a_sandbox(tmp_path: Path) -> None:
 
 def test_package_and_examples_are_typed(tmp_path: Path) -> None:
     done = subprocess.run(
-        ["/usr/bin/mypy", "--strict", "--cache-dir", tmp_path / "cache", "--python-version", "3.10",
+        ["/usr/bin/mypy", "--config-file", ROOT / "pyproject.toml", "--strict",
+         "--cache-dir", tmp_path / "cache", "--python-version", "3.10",
          *(ROOT / "python" / name for name in ("pinfold", "elsai", "elsai_tools")),
          *EXAMPLES.glob("*.py")],
         env={**os.environ, "MYPYPATH": str(ROOT / "python")}, cwd=tmp_path, text=True,
@@ -84,53 +83,38 @@ def test_ordinary_users_have_isolated_sandboxes(owner: Owner) -> None:
     assert done.stdout == "agent\ntext\n", done.stderr
 
 
-def block(title: str) -> str:
-    """The first Python block after a title of the second file of the specification."""
-    text = (SPEC / "sandbox-backends.txt").read_text(encoding="utf-8")
-    after = text[text.index(f"\n{title}\n"):]
-    found = re.search(r"^(?:from|import) .*?^    \.\.\.$", after, re.DOTALL | re.MULTILINE)
-    assert found
-    return found[0]
+def with_script(tmp_path: Path, *turns: Any, any_order: bool = False) -> dict[str, str]:
+    (tmp_path / "script.json").write_text(json.dumps({"turns": turns, "any_order": any_order}))
+    return {**ENV, "PINFOLD_MODEL": f"scripted:{tmp_path}/script.json"}
 
 
-@pytest.mark.skipif(not SPEC.is_dir(), reason="the specification is not here")
-def test_documented_local_code_runs_as_it_stands() -> None:
-    """It names directories in /tmp and here, so it runs inside a sandbox, which has its own."""
-    text = block("Local development")
-    assert "LocalSandboxBackend(Path(" in text
-    runner = """if True:
-        import ast, asyncio, inspect
-        code = compile(open("block.py").read(), "block.py", "exec",
-                       flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        names = {}
-        asyncio.run(eval(code, names))
-        print(names["sandbox"].is_started, names["sandbox"].ref().workspace_id)"""
-
-    async def main() -> None:
-        backend = IsolatedSandboxBackend(ro=[BUILD], env={"PYTHONPATH": str(BUILD / "python"),
-                                                          "PYTHONDONTWRITEBYTECODE": "1"})
-        async with Sandbox("documented", backend, 60) as sandbox:
-            await sandbox.add_files({"block.py": text, "run.py": runner, "my-repo/a.py": "x"})
-            result = await sandbox.execute("python3 run.py && ls /tmp/elsai-sandbox")
-            assert result.stdout == "False graph-local-dev\na.py\n", result
-    run(main())
+def test_two_agents_share_a_workspace(tmp_path: Path) -> None:
+    (tmp_path / "project/src").mkdir(parents=True)
+    env = with_script(
+        tmp_path, {"expect": {"first": "Review", "messages": 1, "no_tools": ["write_file"]},
+                   "reply": [call("read_file", path="src/a.py")]},
+        {"expect": {"first": "Review", "results": [{"contains": "VALUE = 1"}]}, "reply": "Good."},
+        {"expect": {"messages": 1},
+         "reply": [call("write_file", path="src/a.py", content="VALUE = 1\n")]},
+        {"expect": {"messages": 3}, "reply": "Written."}, any_order=True)
+    done = python(EXAMPLES / "two_agents.py", tmp_path / "project", "Write a.py", env=env)
+    assert (done.returncode, done.stdout) == (0, "coder: Written.\nreviewer: Good.\n"), done.stderr
+    assert (tmp_path / "project/src/a.py").read_text() == "VALUE = 1\n"
 
 
-def test_agentcore_sessions_work_against_the_fake(tmp_path: Path) -> None:
-    text = """if True:
-        import asyncio, os
-        from elsai.execution import Sandbox
-        from elsai_tools.sandbox import AgentCoreSandboxTemplate
-        async def main():
-            template = AgentCoreSandboxTemplate(
-                region="us-west-2", session_timeout_seconds=900, access_key="AKIAFAKEFAKEFAKEFAKE",
-                secret_key="fakeSecretKey/Example+0123456789ABCDEFGH",
-                endpoint=os.environ["PINFOLD_AGENTCORE_ENDPOINT"])
-            async with Sandbox("graph-1", template, ttl_seconds=7200) as sandbox:
-                await sandbox.add_files({"a.bin": bytes(range(256))})
-                result = await sandbox.execute("wc -c < a.bin; exit 3")
-                print(result.exit_code, result.output.split(), sandbox.ref().backend_type)
-                assert await sandbox.read_bytes("a.bin") == bytes(range(256))
-        asyncio.run(main())"""
-    done = python(ROOT / "tests/agentcore/with_fake.py", sys.executable, "-c", text)
-    assert done.stdout.startswith("3 ['256']"), done.stderr
+def test_development_keeps_tools_of_the_host(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/a.py").write_text("1\n2\n")
+    env = with_script(
+        tmp_path, {"expect": {"tools": ["shell", "execute", "count_lines"]},
+                   "reply": ["I count.", call("count_lines", pattern="*.py"),
+                             call("execute", command="rm -rf ."), call("shell", command="pwd")]},
+        {"expect": {"results": [{"contains": "exit code: 0\n2\n"},
+                                {"contains": "Nothing is removed", "error": True},
+                                {"contains": str(tmp_path)}]},
+         "reply": [call("write_file", path="b.md", content="two\n")]}, {"reply": "Two lines."})
+    done = python(EXAMPLES / "local_dev.py", tmp_path / "project", "Count", cwd=tmp_path,
+                  env={**env, "BYPASS_TOOL_CONSENT": "true"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("I count.\n[count_lines") and "Two lines.\n" in done.stdout
+    assert (tmp_path / "project/b.md").read_text() == "two\n"

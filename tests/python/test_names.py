@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every name of elsai.execution in the specification is there, as its tables say."""
+"""Every name in the specification is there, as its tables say."""
 
 import ast
 import dataclasses
 import importlib
 import inspect
+import json
 import re
+import typing
+from pathlib import Path
 from typing import Any
 
+import pinfold
 import pytest
-from elsai import execution
+from elsai import agent, execution
+from elsai.plugins import sandbox as helpers
 
-from support import SPEC
+from support import SPEC, local, run
 
 if not SPEC.is_dir():
     pytest.skip("the specification is not here", allow_module_level=True)
 
 API = (SPEC / "sandbox-api.txt").read_text(encoding="utf-8")
 BACKENDS = (SPEC / "sandbox-backends.txt").read_text(encoding="utf-8")
-
-# What needs the agent layer, which is not there yet: absent, rather than there and useless.
-AGENT_LAYER = {"prepare_workspace", "sync_workspace_artifacts", "close_sandbox_workspace",
-               "sandbox_is_active", "workspace_is_prepared", "WorkspaceOrchestrator"}
 
 # A title stands alone between blank lines.
 TITLES = ("Sandbox", "Sandbox.__init__", "Properties", "Sandbox.start", "Sandbox.stop",
@@ -33,7 +34,9 @@ TITLES = ("Sandbox", "Sandbox.__init__", "Properties", "Sandbox.start", "Sandbox
           "WorkspaceSeedResult", "WorkspaceSyncResult", "SandboxRef", "ManagedSandboxSession",
           "Protocols", "ExecutionBackend", "SandboxBackend", "Exceptions", "Observability",
           "DEFAULT_SANDBOX_SEED_EXCLUDES", "DEFAULT_SANDBOX_SYNC_INCLUDE",
-          "HOST_EXECUTION_TOOL_NAMES", "SandboxAttachMode", "Workspace helpers")
+          "HOST_EXECUTION_TOOL_NAMES", "SandboxAttachMode", "Workspace helpers", "Tools",
+          "Custom tool helpers", "AgentConfig sandbox fields", "SandboxMode",
+          "Workspace ID helpers", "Result types", "execute", "read_file", "write_file", "list_dir")
 
 
 def section(title: str) -> str:
@@ -76,9 +79,8 @@ def imported() -> set[str]:
 def test_everything_that_is_imported_is_there() -> None:
     names = imported()
     assert {"Sandbox", "SandboxManager", "workspace_id_for_run"} < names
-    assert {name for name in names if not hasattr(execution, name)} == names & AGENT_LAYER
-    for name in names - AGENT_LAYER:
-        assert name in execution.__all__
+    for name in names:
+        assert hasattr(execution, name) and name in execution.__all__, name
 
 
 @pytest.mark.parametrize("title, function", [
@@ -199,3 +201,136 @@ def test_tools_packages_have_what_is_documented() -> None:
     assert module.AgentCoreSandboxTemplate is not None
     parameters = inspect.signature(module.AgentCoreSandboxTemplate).parameters
     assert {"region", "session_timeout_seconds"} <= set(parameters)
+
+
+# ---- agents ----
+
+def names_after(module: str) -> set[str]:
+    """What the specification imports from a module."""
+    names: set[str] = set()
+    for text in API, BACKENDS:
+        for many, one in re.findall(
+                rf"from {re.escape(module)} import (?:\(([^)]*)\)|([^\n]*))", text):
+            names |= {name.strip() for name in (many or one).split(",") if name.strip()}
+    assert names, module
+    return names
+
+
+@pytest.mark.parametrize("path", ["elsai", "elsai.agent", "elsai.plugins.sandbox"])
+def test_agent_modules_have_what_is_imported(path: str) -> None:
+    module = importlib.import_module(path)
+    for name in names_after(path):
+        assert hasattr(module, name) and name in module.__all__, name
+
+
+def test_agent_configuration_is_as_documented() -> None:
+    rows = table("AgentConfig sandbox fields", "Field")
+    fields = {field.name for field in dataclasses.fields(agent.AgentConfig)}
+    assert {row["Field"] for row in rows} <= fields and len(rows) == 8
+    config = agent.AgentConfig()
+    for row in rows:
+        found, told = getattr(config, row["Field"]), row["Default"]
+        if told == "defaults":
+            assert found == agent.WorkspaceSyncPolicy()
+        elif told == "None":
+            assert found is None
+        else:
+            assert found.name == told
+    hints = typing.get_type_hints(agent.AgentConfig)
+    for row in rows:
+        for word in row["Type"].split(" | "):
+            found = str(hints[row["Field"]])
+            assert word in found or (word == "None" and "Optional" in found), row
+
+
+def test_invalid_combinations_are_as_documented() -> None:
+    rows = table("AgentConfig sandbox fields", "Invalid combination")
+    assert [row["Invalid combination"] for row in rows] == [
+        "sandbox= + execution_backend", "sandbox= + workspace_root", "sandbox= + sandbox_manager",
+        "sandbox_mode=SANDBOX without backend or sandbox="]  # test_agents.py has each
+
+
+def test_modes_are_as_documented() -> None:
+    values = [row["Value"] for row in table("SandboxMode", "Value")]
+    assert [mode.value for mode in agent.SandboxMode] == values
+    assert agent.SandboxAttachMode is execution.SandboxAttachMode
+
+
+def test_offload_policy_is_as_documented() -> None:
+    rows = table("SandboxOutputOffloadPolicy", "Field")
+    fields = dataclasses.fields(agent.SandboxOutputOffloadPolicy)
+    assert [field.name for field in fields] == [row["Field"] for row in rows]
+    for name in re.findall(r"\w+Storage", rows[0]["Description"]):
+        assert isinstance(getattr(pinfold, name), type)
+    for field, row in zip(fields, rows):
+        if row["Required"] == "Yes":
+            assert field.default is dataclasses.MISSING
+        elif row["Field"] == "tool_names":
+            assert set(field.default) == set(row["Default"].split(", "))
+        else:
+            assert field.default == ast.literal_eval(row["Default"])
+
+
+@pytest.mark.parametrize("name", ["execute", "read_file", "write_file", "list_dir"])
+def test_workspace_tools_are_as_documented(name: str, root: Path) -> None:
+    async def main() -> None:
+        async with local(root) as sandbox:
+            made = agent.Agent(agent.AgentConfig(sandbox=sandbox))
+            specs.append(made.get_tool(name).input_schema)  # type: ignore[union-attr]
+
+    specs: list[Any] = []
+    run(main())
+    rows = table(name, "Parameter")
+    schema = specs[0]
+    assert list(schema["properties"]) == [row["Parameter"] for row in rows]
+    assert schema["required"] == [row["Parameter"] for row in rows if row["Required"] == "Yes"]
+    kinds = {"str": "string", "int": "integer"}
+    for row in rows:
+        found = schema["properties"][row["Parameter"]]
+        assert kinds[row["Type"]] in json.dumps(found), row
+        if row.get("Default", "—") not in ("—", "None"):
+            assert found["default"] == ast.literal_eval(row["Default"])
+
+
+def test_helpers_are_as_documented() -> None:
+    rows = table("Custom tool helpers", "Helper")
+    assert len(rows) == 5
+    for row in rows:
+        name, wanted = re.fullmatch(r"(\w+)\((.*)\)", row["Helper"]).groups()  # type: ignore
+        check_signature(getattr(helpers, name), wanted)
+        assert inspect.iscoroutinefunction(getattr(helpers, name)) \
+            == (name != "format_execute_result")
+
+
+def test_workspace_helpers_are_as_documented() -> None:
+    rows = table("Workspace helpers", "Symbol")
+    assert len(rows) == 7
+    for row in rows:
+        found = re.fullmatch(r"(\w+)\((.*)\)", row["Symbol"])
+        if found is None:
+            assert hasattr(getattr(execution, row["Symbol"]), "register_hooks")
+            continue
+        function = getattr(execution, found[1])
+        check_signature(function, found[2])
+        assert inspect.iscoroutinefunction(function) == (not found[1].endswith(("active",
+                                                                               "prepared")))
+
+
+def check_signature(function: Any, wanted: str) -> None:
+    parameters = inspect.signature(function).parameters
+    words = [word.split("=") for word in wanted.split(", ")]
+    assert list(parameters) == [word[0] for word in words], function
+    for name, *default in words:
+        told = ast.literal_eval(default[0]) if default else inspect.Parameter.empty
+        assert parameters[name].default == told, (function, name)
+
+
+def test_no_name_of_the_tables_is_missing() -> None:
+    """Whatever looks like a name in the first column of any table, or before a bracket."""
+    everything = {**vars(execution), **vars(agent), **vars(helpers),
+                  **vars(importlib.import_module("elsai_tools.sandbox"))}
+    for name in re.findall(r"^(\w+)\(", API, re.MULTILINE):
+        assert name in everything or hasattr(execution.SandboxManager, name), name
+    for name in re.findall(r"^([A-Z]\w+(?:Error|Policy|Mode|Result|Info|Ref|Session|Plugin))\b",
+                           API, re.MULTILINE):
+        assert name in everything, name

@@ -11,7 +11,7 @@ import pytest
 from elsai.execution import (LocalSandboxBackend, Sandbox, SandboxAttachError, SandboxAttachMode,
                              SandboxStartError, WorkspacePrepareError, WorkspaceSyncPolicy,
                              sync_workspace_for_sandbox)
-from pinfold import IsolatedSandboxBackend, Limits, SandboxMutationDeniedError
+from pinfold import IsolatedSandboxBackend, Limits, SandboxMutationDeniedError, SandboxPathError
 
 from support import local, run
 
@@ -96,6 +96,32 @@ def test_moves_files_in_and_out(root: Path, tmp_path: Path) -> None:
             assert await sandbox.download_files({"e": tmp_path / "y"}, overwrite=False) == []
             await sandbox.delete_files(["a.txt", "e"])
             assert [entry.path for entry in await sandbox.list_dir(".")] == ["c", "f"]
+    run(main())
+
+
+def test_reads_that_wait_for_nobody_let_others_have_their_turn(root: Path) -> None:
+    async def main() -> None:
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with local(root) as sandbox:
+            await sandbox.add_files({"a": "text", "large": "x" * (1 << 17), "empty": ""})
+            other = asyncio.ensure_future(count())
+            for _ in range(320):
+                assert await sandbox.read_file("a") == "text"
+            assert turns >= 9, "one task had the loop for itself"
+            other.cancel()
+            assert len(await sandbox.read_file("large")) == 1 << 17
+            assert await sandbox.read_file("empty") == ""
+            assert await sandbox.read_file(Path("a")) == "text"
+            for wrong in "a\0b", "../a":
+                with pytest.raises(SandboxPathError):
+                    await sandbox.read_file(wrong)
     run(main())
 
 

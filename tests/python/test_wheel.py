@@ -64,11 +64,66 @@ def test_wheel_has_everything_in_it(installed: Path) -> None:
         info = wheel.read("pinfold-0.1.0.dist-info/METADATA").decode()
     assert {"pinfold/__init__.py", "pinfold/py.typed", "pinfold/_pinfold.pyi",
             "pinfold/_pinfold.abi3.so", "pinfold/libpinfold.so.0", "pinfold/pinfold-init",
+            "pinfold/integrations/deepagents.py",
             "pinfold/pinfold-launch", "pinfold/pinfold-connect", "elsai/execution.py",
             "elsai_tools/sandbox.py"} <= names
     assert "Requires-Dist" not in info
-    for module in (ROOT / "python").glob("*/*.py"):
+    for module in (ROOT / "python").glob("*/**/*.py"):
         assert str(module.relative_to(ROOT / "python")) in names
+
+
+MAPPED = """if True:
+    import asyncio, bz2, ctypes, lzma, ssl, zlib  # what of Python has libraries of its own
+    {}
+    print(*sorted({{line.split()[-1] for line in open("/proc/self/maps") if ".so" in line}}))"""
+USED = """import pinfold
+    async def main():
+        async with pinfold.Sandbox("wheel", pinfold.IsolatedSandboxBackend(), 60) as sandbox:
+            assert (await sandbox.execute("true")).success
+    asyncio.run(main())"""
+# As on a machine that has no libcurl.
+NO_LIBCURL = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+void *dlopen(const char *name, int flags)
+{
+    void *(*real)(const char *, int) = dlsym(RTLD_NEXT, "dlopen");
+    return real(name && strstr(name, "libcurl") ? "libcurl-that-is-not-here.so.4" : name, flags);
+}
+"""
+
+
+def plain(installed: Path, text: str, **more: str) -> str:
+    """What a program prints that the fresh environment runs."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return run(installed / "venv/bin/python", "-c", text, env={**env, **more}, cwd=installed)
+
+
+def test_wheel_needs_no_library_that_python_does_not_bring(installed: Path) -> None:
+    own = set(plain(installed, MAPPED.format("pass")).split())
+    used = set(plain(installed, MAPPED.format(USED)).split())
+    more = {path for path in used - own if "/lib-dynload/" not in path}
+    assert {Path(path).name for path in more} >= {"libjansson.so.4", "libcares.so.2"}
+    # Debian's essential packages bring this one.
+    assert {Path(path).name.split(".so")[0] for path in more
+            if not path.startswith(str(installed))} <= {"libpcre2-8"}
+    info = next(installed.glob("venv/lib/*/site-packages/pinfold-*.dist-info"))
+    assert {path.name for path in (info / "licenses").iterdir()} == {"libjansson4", "libc-ares2"}
+
+
+def test_services_say_what_they_need(installed: Path) -> None:
+    (installed / "none.c").write_text(NO_LIBCURL)
+    run("gcc", "-shared", "-fPIC", "-o", installed / "none.so", installed / "none.c")
+    text = """if True:
+        import pinfold
+        try:
+            pinfold.DaytonaSandboxTemplate(api_key="key")
+        except NotImplementedError as error:
+            print(error)"""
+    assert plain(installed, text) == ""
+    told = plain(installed, text, LD_PRELOAD=str(installed / "none.so"))
+    assert "apt-get install libcurl4 ca-certificates" in told
 
 
 def test_wheel_uses_the_stable_interface_alone(installed: Path) -> None:
@@ -79,7 +134,7 @@ def test_wheel_uses_the_stable_interface_alone(installed: Path) -> None:
     # These stand behind macros of the limited API.
     assert set(private) <= {"_Py_Dealloc", "_PyObject_New", "_Py_NoneStruct", "_Py_TrueStruct",
                             "_Py_FalseStruct", "_PyArg_ParseTuple_SizeT", "_Py_BuildValue_SizeT",
-                            "_PyObject_CallFunction_SizeT"}
+                            "_PyArg_ParseTupleAndKeywords_SizeT", "_PyObject_CallFunction_SizeT"}
     assert "$ORIGIN]" in run("readelf", "-d", library)
 
 

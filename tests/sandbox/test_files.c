@@ -62,6 +62,19 @@ static void a_move_is_copied_verified_and_then_deleted(void **state)
     assert_int_equal(err.sys_errno, ENOENT);
 }
 
+static void what_the_backend_cannot_do_at_once_is_not_tried(void **state)
+{
+    struct fixture *f = *state;
+    struct pinfold_bytes text = { 0 };
+
+    put(f, "a", "one");
+    for (const char *const *path = (const char *const[]){ "a", "none", "../x", NULL }; *path;
+         path++)
+        assert_int_equal(pinfold_sandbox_try_read_file(f->sandbox, *path, &text), 0);
+    assert_int_equal(pinfold_sandbox_stop(f->sandbox, false, NULL, NULL, NULL), 0);
+    assert_int_equal(pinfold_sandbox_try_read_file(f->sandbox, "a", &text), 0);
+}
+
 static void a_move_onto_itself_keeps_the_file(void **state)
 {
     struct fixture *f = *state;
@@ -219,6 +232,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(delete_files_does_the_rest_and_reports_the_first, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(lines_end_at_newlines_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_the_backend_cannot_do_at_once_is_not_tried, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(binary_files_are_not_text, setup, teardown),
         cmocka_unit_test_setup_teardown(an_operation_that_the_backend_lacks_says_so, setup,
                                         teardown),

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tmp.h"
 
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
+#include "tree/beneath.h"
 #include "tree/temp.h"
 
 static struct pinfold_error err;
@@ -505,12 +508,63 @@ static void host_paths_are_expanded(void **state)
     free(home);
 }
 
+/* Not old kernels, and not valgrind. */
+static bool has_cached_lookups(const struct tmp *tmp)
+{
+    struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED };
+    long fd = syscall(SYS_openat2, tmp->fd, ".", &how, sizeof(how));
+
+    if (fd >= 0)
+        close((int)fd);
+    return fd >= 0;
+}
+
+static bool read_cached(const struct tmp *tmp, const char *path, size_t limit)
+{
+    struct pinfold_bytes bytes;
+
+    if (!pf_file_read_cached(tmp->fd, path, limit, &bytes))
+        return false;
+    assert_int_equal(bytes.len, 4);
+    assert_memory_equal(bytes.data, "text", 5);
+    pinfold_bytes_done(&bytes);
+    return true;
+}
+
+/* What no file system does without waiting is refused on all, and the rest where it can be. */
+static void what_is_in_memory_is_read_at_once(void **state)
+{
+    struct tmp *tmp = *state;
+    bool prompt = pf_file_system_is_prompt(tmp->fd) && has_cached_lookups(tmp);
+    int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    assert_int_equal(write_text(tmp->fd, "a/b", "text", false), 0);
+    assert_int_equal(symlinkat("a/b", tmp->fd, "in"), 0);
+    assert_int_equal(symlinkat("/etc/passwd", tmp->fd, "out"), 0);
+    assert_int_equal(mkfifoat(tmp->fd, "fifo", 0600), 0);
+    check_read(tmp->fd, "a/b", "text", 4); /* now it is in memory */
+    check_read(tmp->fd, "in", "text", 4);
+    assert_int_equal(read_cached(tmp, "a/b", 4), prompt);
+    assert_int_equal(read_cached(tmp, "in", 4), prompt);
+    assert_false(read_cached(tmp, "a/b", 3));
+    for (const char *const *path =
+                 (const char *const[]){ "a", "out", "fifo", "none", "../x", NULL };
+         *path; path++)
+        assert_false(read_cached(tmp, *path, 100));
+    pf_beneath_force_fallback(true);
+    assert_false(read_cached(tmp, "a/b", 100));
+    pf_beneath_force_fallback(false);
+    assert_false(pf_file_system_is_prompt(proc));
+    close(proc);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tmp_setup, tmp_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(bytes_come_back_as_they_were),
+        TEST(what_is_in_memory_is_read_at_once),
         TEST(an_existing_file_keeps_its_mode),
         TEST(exclusive_never_replaces),
         TEST(links_are_written_through_inside_the_root_only),

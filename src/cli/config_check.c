@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of 'pinfold config' that reads policies, and the policy in front of options. */
+#include "cli/config_check.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/json.h"
+#include "cli/options.h"
+#include "cli/policy.h"
+#include "cli/say.h"
+
+/* ---- before the options ---- */
+
+struct taker {
+    const struct pf_options *options;
+    const struct pf_command *command;
+};
+
+static bool given(const void *ctx, const char *option)
+{
+    return pf_options_given(((const struct taker *)ctx)->options, option);
+}
+
+static bool takes(const void *ctx, const char *option)
+{
+    return pf_options_takes(((const struct taker *)ctx)->command, option);
+}
+
+char **pf_apply_policy(const struct pf_command *command, const struct pf_options *options, int argc,
+                       char **argv)
+{
+    struct taker taker = { options, command };
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    struct pf_policy policy;
+    char **words = NULL;
+
+    if (pf_policy_load(options->config, false, &policy, &err) < 0) {
+        pf_say("%s", err.msg);
+    } else {
+        words = pf_policy_words(&policy, argc, argv, given, &taker, takes);
+        if (!words)
+            pf_say("out of memory");
+    }
+    pf_policy_done(&policy);
+    return words;
+}
+
+/* ---- the options as settings ---- */
+
+struct collector {
+    struct pf_policy *policy;
+    struct pinfold_error *err;
+};
+
+/* One option that was given. Of one that is a list the next value comes behind the last. */
+static int collect(void *ctx, const char *option, const char *value)
+{
+    struct collector *collector = ctx;
+    struct pf_reading reading = { .policy = collector->policy, .source = PF_FROM_OPTION };
+    int key = pf_key_of_option(option);
+    struct pf_setting *setting = key < 0 ? NULL : &collector->policy->settings[key];
+    bool is_list = key >= 0 && (pf_keys[key].form == PF_LIST || pf_keys[key].form == PF_PATHS ||
+                                pf_keys[key].form == PF_NETWORK);
+    size_t before = setting && is_list && setting->source == PF_FROM_OPTION &&
+                                    pf_keys[key].tightening != PF_MAY_ADD
+                            ? setting->count
+                            : 0;
+    char **values;
+
+    if (key < 0)
+        return 0;
+    values = calloc(before + 1, sizeof(*values));
+    for (size_t i = 0; values && i < before; i++)
+        values[i] = strdup(setting->values[i]);
+    if (values)
+        values[before] = strdup(value ? value : "");
+    if (!values || !values[before]) {
+        free(values);
+        *collector->err = (struct pinfold_error){ .code = PINFOLD_ENOMEM, .msg = "out of memory" };
+        return -PINFOLD_ENOMEM;
+    }
+    return pf_policy_put(&reading, key, 0, values, before + 1, collector->err);
+}
+
+/* ---- the answer ---- */
+
+/* Whether a setting is for another backend than the one that holds. */
+static bool is_idle(const struct pf_policy *policy, size_t i)
+{
+    const struct pf_setting *backend = &policy->settings[pf_key_of_path("backend")];
+    const char *name = backend->count ? backend->values[0] : "isolated";
+
+    return pf_keys[i].backend && strcmp(pf_keys[i].backend, name) != 0;
+}
+
+static void show_value(const struct pf_setting *setting, const char *otherwise)
+{
+    if (setting->source == PF_FROM_DEFAULT)
+        fputs(otherwise, stdout);
+    else if (!setting->count)
+        fputs("(nothing)", stdout);
+    for (size_t i = 0; setting->source != PF_FROM_DEFAULT && i < setting->count; i++) {
+        char *text = pf_printable(*setting->values[i] ? setting->values[i] : "back to the seed");
+        printf("%s%s", i ? ", " : "", text ? text : "(out of memory)");
+        free(text);
+    }
+}
+
+static void show_source(const struct pf_setting *setting)
+{
+    char *file = setting->file ? pf_printable(setting->file) : NULL;
+
+    if (file)
+        printf("%s:%u", file, setting->line);
+    else
+        fputs(pf_source_word(setting->source), stdout);
+    free(file);
+}
+
+static void show(const struct pf_policy *policy)
+{
+    for (size_t i = 0; i < policy->file_count; i++) {
+        const struct pf_policy_file *file = &policy->files[i];
+        char *path = pf_printable(file->path);
+        printf("%-8s %s%s\n", pf_source_word(file->source), path ? path : "(out of memory)",
+               !file->found                      ? ": not there"
+               : file->source == PF_FROM_PROJECT ? ": it may only tighten"
+                                                 : "");
+        free(path);
+    }
+    putchar('\n');
+    for (size_t i = 0; i < pf_key_count; i++) {
+        const struct pf_setting *setting = &policy->settings[i];
+        if (is_idle(policy, i) && setting->source == PF_FROM_DEFAULT)
+            continue;
+        printf("%-24s ", pf_keys[i].path);
+        show_value(setting, pf_keys[i].otherwise);
+        fputs("  # ", stdout);
+        show_source(setting);
+        puts(is_idle(policy, i) ? ", of another backend" : "");
+    }
+}
+
+static json_t *setting_json(const struct pf_policy *policy, size_t i)
+{
+    const struct pf_setting *setting = &policy->settings[i];
+    json_t *object = json_object();
+    json_t *values = json_array();
+    int bad = 0;
+
+    for (size_t j = 0; j < setting->count; j++)
+        bad |= json_array_append_new(values, pf_json_name(setting->values[j]));
+    bad |= pf_json_set(object, "values", values);
+    bad |= pf_json_set(object, "source", json_string(pf_source_word(setting->source)));
+    if (setting->source == PF_FROM_DEFAULT)
+        bad |= pf_json_set(object, "default", json_string(pf_keys[i].otherwise));
+    if (setting->file) {
+        bad |= pf_json_set(object, "file", pf_json_name(setting->file));
+        bad |= pf_json_set(object, "line", json_integer(setting->line));
+    }
+    bad |= pf_json_set(object, "in_force", json_boolean(!is_idle(policy, i)));
+    if (!bad)
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+static int print_json(const struct pf_policy *policy, const struct pinfold_error *err)
+{
+    json_t *object = json_object();
+    json_t *settings = json_object();
+    json_t *files = json_array();
+    int bad = 0;
+
+    for (size_t i = 0; i < policy->file_count; i++) {
+        json_t *file = json_object();
+        bad |= pf_json_set(file, "path", pf_json_name(policy->files[i].path));
+        bad |= pf_json_set(file, "source", json_string(pf_source_word(policy->files[i].source)));
+        bad |= pf_json_set(file, "found", json_boolean(policy->files[i].found));
+        bad |= json_array_append_new(files, file);
+    }
+    for (size_t i = 0; i < pf_key_count; i++)
+        bad |= pf_json_set(settings, pf_keys[i].path, setting_json(policy, i));
+    bad |= pf_json_set(object, "files", files);
+    bad |= pf_json_set(object, "settings", settings);
+    if (err)
+        bad |= pf_json_set(object, "error", pf_json_error(err));
+    if (!bad)
+        return pf_json_print(object);
+    json_decref(object);
+    pf_say("print the policy: out of memory");
+    return -1;
+}
+
+int pf_config_check(const struct pf_command *command, const struct pf_options *options, int argc,
+                    char **argv)
+{
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    struct pf_policy policy;
+    struct collector collector = { &policy, &err };
+    int r = pf_policy_load(options->config, false, &policy, &err);
+    int status = 0;
+
+    if (r == 0)
+        r = pf_options_each(command, argc, argv, collect, &collector);
+    if (r < 0)
+        status = err.code == PINFOLD_EVALUE ? 1 : PF_EXIT_FAILED;
+    if (r < 0)
+        pf_say("%s", err.msg);
+    if (options->json && print_json(&policy, r < 0 ? &err : NULL) < 0)
+        status = PF_EXIT_FAILED;
+    else if (!options->json && r == 0)
+        show(&policy);
+    pf_policy_done(&policy);
+    return status;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files and variables a policy is read from. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/policy.h"
+
+#define FILE_NAME "pinfold.toml"
+
+enum { FILE_MAX = 256 * 1024 };
+
+static int fail(struct pinfold_error *err, int code, int error, const char *path, const char *what)
+{
+    *err = (struct pinfold_error){ .code = code, .sys_errno = error };
+    snprintf(err->msg, sizeof(err->msg), "read %.150s: %s", path, error ? strerror(error) : what);
+    return -code;
+}
+
+/* Who can write to a policy decides what the sandbox lets through. Group write is left alone: where
+ * each user has a group of their own it is the default. */
+static const char *distrust(const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode))
+        return "not a regular file";
+    if (st->st_size > FILE_MAX)
+        return "larger than 256 KiB";
+    if (st->st_uid != geteuid() && st->st_uid != 0)
+        return "it belongs to another user, who could change the policy";
+    if (st->st_mode & S_IWOTH)
+        return "everybody can write to it; chmod o-w";
+    return NULL;
+}
+
+/* Whether a file that may not be opened is no policy of ours: HOME is somebody else's, as after su
+ * without a login. The first directory on the way to it that may be looked at says whose it is. */
+static bool of_another(const char *path)
+{
+    char above[PATH_MAX];
+    struct stat st;
+    char *slash;
+
+    snprintf(above, sizeof(above), "%s", path);
+    while ((slash = strrchr(above, '/')) && slash != above) {
+        *slash = '\0';
+        if (stat(above, &st) == 0)
+            return st.st_uid != geteuid();
+    }
+    return false;
+}
+
+/* Read a whole file. Returns 0 with *ret_text to free(); 1 when it is not there. */
+static int read_whole(const char *path, char **ret_text, size_t *ret_len, struct pinfold_error *err)
+{
+    /* A FIFO must not hold us up. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const char *wrong = NULL;
+    size_t len = 0;
+    struct stat st;
+    ssize_t n = 1;
+    char *text;
+
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR || (errno == EACCES && of_another(path))
+                       ? 1
+                       : fail(err, PINFOLD_EOS, errno, path, "");
+    if (fstat(fd, &st) == 0)
+        wrong = distrust(&st);
+    text = wrong ? NULL : malloc(FILE_MAX + 1);
+    while (text && n > 0 && len <= FILE_MAX) {
+        n = read(fd, text + len, FILE_MAX + 1 - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    if (len > FILE_MAX)
+        wrong = "larger than 256 KiB";
+    close(fd);
+    if (text && n >= 0 && !wrong) {
+        *ret_text = text;
+        *ret_len = len;
+        return 0;
+    }
+    free(text);
+    if (wrong)
+        return fail(err, PINFOLD_EVALUE, 0, path, wrong);
+    return fail(err, text ? PINFOLD_EOS : PINFOLD_ENOMEM, text ? errno : ENOMEM, path, "");
+}
+
+/* Read a file, which is taken, into the policy. Returns 0, also when it is not there and need not
+ * be. */
+static int load_file(struct pf_policy *policy, char *path, enum pf_source source,
+                     struct pinfold_error *err)
+{
+    struct pf_policy_file *file = &policy->files[policy->file_count];
+    struct pf_reading reading = { .policy = policy, .source = source, .file = path };
+    char directory[PATH_MAX];
+    const char *slash;
+    char *text = NULL;
+    size_t len = 0;
+    int r;
+
+    if (!path)
+        return fail(err, PINFOLD_ENOMEM, ENOMEM, FILE_NAME, "");
+    *file = (struct pf_policy_file){ .path = path, .source = source };
+    policy->file_count++;
+    r = read_whole(path, &text, &len, err);
+    if (r == 1 && source == PF_FROM_NAMED)
+        return fail(err, PINFOLD_EOS, ENOENT, path, "");
+    if (r)
+        return r < 0 ? r : 0;
+    file->found = true;
+    slash = strrchr(path, '/');
+    snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) : 1,
+             slash ? path : ".");
+    reading.directory = slash == path ? "" : directory;
+    r = pf_policy_read(&reading, text, len, err);
+    free(text);
+    return r;
+}
+
+static char *user_file(void)
+{
+    const char *base = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+
+    if (base && *base == '/')
+        return asprintf(&path, "%s/pinfold/" FILE_NAME, base) < 0 ? NULL : path;
+    return asprintf(&path, "%s/.config/pinfold/" FILE_NAME, home ? home : "") < 0 ? NULL : path;
+}
+
+static bool same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* The user's file, and what lies in the current directory. */
+static int search(struct pf_policy *policy, struct pinfold_error *err)
+{
+    int r = load_file(policy, user_file(), PF_FROM_USER, err);
+
+    if (r == 0 && !same_file(policy->files[0].path, FILE_NAME))
+        r = load_file(policy, strdup(FILE_NAME), PF_FROM_PROJECT, err);
+    return r;
+}
+
+/* PINFOLD_MAX_OUTPUT for --max-output. Lists have none. */
+static int load_variable(struct pf_policy *policy, int key, struct pinfold_error *err)
+{
+    struct pf_reading reading = { .policy = policy, .source = PF_FROM_ENVIRONMENT };
+    enum pf_form form = pf_keys[key].form;
+    char name[64];
+    size_t len = (size_t)snprintf(name, sizeof(name), "PINFOLD_%s", pf_keys[key].option);
+    const char *value;
+    char **values;
+
+    for (size_t i = 0; i < len; i++)
+        name[i] = name[i] == '-' ? '_' : (char)toupper(name[i]);
+    value = form == PF_LIST || form == PF_PATHS ? NULL : secure_getenv(name);
+    if (!value)
+        return 0;
+    values = calloc(1, sizeof(*values));
+    if (values)
+        values[0] = strdup(value);
+    if (!values || !values[0]) {
+        free(values);
+        return fail(err, PINFOLD_ENOMEM, ENOMEM, name, "");
+    }
+    return pf_policy_put(&reading, key, 0, values, 1, err);
+}
+
+int pf_policy_load(const char *named, bool only_named, struct pf_policy *ret,
+                   struct pinfold_error *err)
+{
+    int r = 0;
+
+    *ret = (struct pf_policy){ .settings = calloc(pf_key_count, sizeof(*ret->settings)) };
+    if (!ret->settings)
+        return fail(err, PINFOLD_ENOMEM, ENOMEM, FILE_NAME, "");
+    if (!named && !only_named)
+        named = secure_getenv("PINFOLD_CONFIG");
+    if (named)
+        r = load_file(ret, strdup(named), PF_FROM_NAMED, err);
+    else if (!only_named)
+        r = search(ret, err);
+    for (size_t i = 0; r == 0 && i < pf_key_count; i++)
+        r = load_variable(ret, (int)i, err);
+    return r;
+}

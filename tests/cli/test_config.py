@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies in pinfold.toml: who may say what, which word counts, and what 'config check' tells."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from helpers import BUILD
+
+PROJECT, USER = "pinfold.toml", ".config/pinfold/pinfold.toml"
+
+
+class Place:
+    """A home and a project, and the command in them."""
+
+    def __init__(self, root: Path):
+        self.home, self.project = root / "home", root / "project"
+        for directory in self.home / ".config/pinfold", self.project:
+            directory.mkdir(parents=True)
+
+    def user(self, text: str) -> Path:
+        path = self.home / USER
+        path.write_text(text)
+        return path
+
+    def project_file(self, text: str) -> Path:
+        path = self.project / PROJECT
+        path.write_text(text)
+        return path
+
+    def run(self, *args: Any, **env: str) -> subprocess.CompletedProcess:
+        clean = {name: value for name, value in os.environ.items()
+                 if not name.startswith(("PINFOLD_", "XDG_"))}
+        return subprocess.run([str(BUILD / "pinfold"), *map(str, args)], cwd=self.project,
+                              env={**clean, "HOME": str(self.home), **env}, capture_output=True,
+                              text=True, timeout=60)
+
+    def check(self, *args: Any, **env: str) -> dict[str, Any]:
+        done = self.run("config", "check", "--json", *args, **env)
+        assert (done.returncode, done.stderr) == (0, "")
+        return json.loads(done.stdout)["settings"]
+
+    def refuse(self, *args: Any, **env: str) -> str:
+        done = self.run("config", "check", *args, **env)
+        assert (done.returncode, done.stdout) == (1, "")
+        return done.stderr.removeprefix("pinfold: ").removesuffix("\n")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_without_files_everything_is_a_default(place):
+    settings = place.check()
+    assert {setting["source"] for setting in settings.values()} == {"default"}
+    assert settings["limits.memory"]["default"] == "4G"
+
+
+def test_options_win_over_variables_and_these_over_files(place):
+    path = place.user('[limits]\nmemory = "3G"\nprocesses = 30\ntimeout = 30\n')
+    settings = place.check("--memory", "1G", PINFOLD_MEMORY="2G", PINFOLD_PROCESSES="20")
+    assert settings["limits.memory"] == {"values": ["1G"], "source": "option", "in_force": True}
+    assert settings["limits.processes"]["values"] == ["20"]
+    assert settings["limits.processes"]["source"] == "environment"
+    assert settings["limits.timeout"] == {"values": ["30"], "source": "user", "file": str(path),
+                                          "line": 4, "in_force": True}
+
+
+def test_the_text_names_files_lines_and_sources(place):
+    path = place.user('[limits]\nmemory = "3G"\n')
+    place.project_file('exclude = ["*.o"]\n')
+    lines = place.run("config", "check", "--timeout", "5").stdout.splitlines()
+    assert lines[:2] == [f"user     {path}", "project  pinfold.toml: it may only tighten"]
+    told = {line.split()[0]: line.split(maxsplit=1)[1] for line in lines[3:]}
+    assert told["limits.memory"] == f"3G  # {path}:2"
+    assert told["exclude"] == "*.o  # pinfold.toml:1"
+    assert told["limits.timeout"] == "5  # option"
+    assert told["limits.processes"] == "1024  # default"
+
+
+def test_a_project_may_tighten(place):
+    place.user('exclude = ["*.log"]\nnetwork = ["a.example", "b.example"]\n')
+    place.project_file('exclude = ["*.o"]\nnetwork = ["b.example"]\n'
+                       '[limits]\nmemory = "512M"\nmax-output = 1000\nworkspace-size = "9G"\n')
+    settings = place.check()
+    assert settings["exclude"]["values"] == ["*.log", "*.o"]
+    assert settings["network"]["values"] == ["allow=b.example"]
+    assert settings["limits.memory"]["values"] == ["512M"]
+    place.project_file('network = "none"\n')
+    assert place.check()["network"]["values"] == ["none"]
+
+
+@pytest.mark.parametrize("text, line, what", [
+    ('backend = "local"', 1, "backend: a file that lies in a project may not set it"),
+    ('seed = "/"', 1, "seed: a file that lies in a project may not set it"),
+    ('sync = true', 1, "sync: a file that lies in a project may not set it"),
+    ('include = ["**"]', 1, "include: a file that lies in a project may not set it"),
+    ('rw = ["/home"]', 1, "rw: a file that lies in a project may not set it"),
+    ('rootfs = "/x"', 1, "rootfs: a file that lies in a project may not set it"),
+    ('audit = "x"', 1, "audit: a file that lies in a project may not set it"),
+    ('[env]\nLD_PRELOAD = "x"', 1, "env: a file that lies in a project may not set it"),
+    ('[http]\nlisten = "0.0.0.0:1"', 2, "http.listen: a file that lies in a project may not"),
+    ('[[token]]\nname = "x"\nmode = "read_write"', 1, "token: a file that lies in a project may"),
+    ('[daytona]\nimage = "x"', 2, "daytona.image: a file that lies in a project may not set it"),
+    ('network = "host"', 1, "network: a file that lies in a project may not open it, as host"),
+    ('network = ["c.example"]', 1, "network: a file that lies in a project may not open it"),
+    ('[limits]\nmemory = "3G"', 2, "limits.memory: a file that lies in a project may only lower"),
+    ('[limits]\nprocesses = 1025', 2, "limits.processes: a file that lies in a project may only"),
+    ('[limits]\nprocesses = "unlimited"', 2, "limits.processes: a file that lies in a project"),
+    ('[limits]\nworkspace-size = "unlimited"', 2, "limits.workspace-size: a file that lies in a"),
+    ('ttl = 31', 1, "ttl: a file that lies in a project may only lower it, and it is 30"),
+])
+def test_a_project_may_not_weaken_anything(place, text, line, what):
+    place.user('ttl = 30\nnetwork = ["a.example"]\n[limits]\nmemory = "2G"\n')
+    place.project_file(text + "\n")
+    said = place.refuse()
+    assert said.startswith(f"pinfold.toml:{line}: {what}")
+    assert "--config names a file that you trust" in said
+    # The same words are fine in a file that somebody has chosen.
+    if "file" not in text:
+        assert place.run("config", "check", "--config", PROJECT).returncode == 0
+
+
+def test_a_named_file_stands_for_the_others(place):
+    place.user('[limits]\nmemory = "1G"\n')
+    place.project_file('[limits]\nmemory = "512M"\n')
+    named = place.home / "chosen.toml"
+    named.write_text('[limits]\nprocesses = 7\n')
+    for settings in (place.check("--config", named), place.check(PINFOLD_CONFIG=str(named))):
+        assert settings["limits.memory"]["source"] == "default"
+        assert settings["limits.processes"]["source"] == "named"
+    assert place.run("config", "check", "--config", "/nonexistent").stderr == (
+        "pinfold: read /nonexistent: No such file or directory\n")
+
+
+@pytest.mark.parametrize("text, said", [
+    ("memory = 1", "1: memory: no such setting; limits.memory may be meant"),
+    ("[limits]\nmemmory = 1", "2: limits.memmory: no such setting; limits.memory may be meant"),
+    ("\nnonsense = 1", "2: nonsense: no such setting; 'pinfold help config' lists what there is"),
+    ("[nonsense]", "1: nonsense: no such section; 'pinfold help config' lists what there is"),
+    ("[limits]\nmemory = 1.5", '2: limits.memory: not a number of bytes, or a text such as "512M"'),
+    ('[limits]\nmemory = "1T"', "2: limits.memory: not a number of bytes greater than 0, such as "
+                                "100000, 64K or 1M"),
+    ('[limits]\nprocesses = true', "2: limits.processes: not a number"),
+    ("exclude = 1", "1: exclude: not a list of texts"),
+    ('exclude = ["a", 1]', "1: exclude: not a list of texts"),
+    ('exclude = [["a"]]', "1: exclude: not a list of texts"),
+    ('network = "open"', '1: network: not "none", "host" or a list of names'),
+    ("seed = 2026-01-01", "1: seed: not a text"),
+    ('seed = "a\\u0000b"', "1: seed: not a text"),
+    ("sync = false", "1: sync: not true, or the name of a directory"),
+    ('env = ["A=b"]', '1: env: a section: [env], and NAME = "value" below it'),
+    ("[env]\nA = 1", "2: env.A: not a text"),
+    ('backend = "docker"', "1: backend: no such backend; there are: local, isolated, agentcore, "
+                           "daytona"),
+    ('[[token]]\nname = "x"', "1: token: it takes a name and a mode"),
+    ('[[token]]\nname = "x"\nmode = "admin"', "1: token: not of the form NAME:MODE, where MODE is "
+                                              "read_write or read_only"),
+    ('[[token]]\nvalue = "secret"', "2: token.value: a secret does not belong here; file names one "
+                                    "that has it, env a variable"),
+    ('[[token]]\nname = "x"\nmode = "read_only"\nfile = "f"\nenv = "E"',
+     "1: token: either a file or a variable has its value"),
+    ('token = "x"', "1: token: sections: [[token]], and name, mode below it"),
+    ("ttl = 1\nttl = 2", "2: Error while parsing key-value pair: cannot redefine existing integer "
+                         "'ttl'"),
+])
+def test_what_is_wrong_is_told_with_its_line(place, text, said):
+    path = place.user(text + "\n")
+    assert place.refuse().startswith(f"{path}:{said}")
+
+
+def test_a_wrong_file_is_told_as_json_too(place):
+    path = place.user("nonsense = 1\n")
+    done = place.run("config", "check", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"]["message"].startswith(f"{path}:1: nonsense")
+
+
+def test_files_that_others_could_change_are_refused(place):
+    path = place.user("ttl = 1\n")
+    path.chmod(0o666)
+    assert place.refuse() == f"read {path}: everybody can write to it; chmod o-w"
+    path.unlink()
+    os.mkfifo(path)
+    assert place.refuse() == f"read {path}: not a regular file"
+    path.unlink()
+    path.write_text("#" * 300000)
+    assert place.refuse() == f"read {path}: larger than 256 KiB"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_refused(place):
+    path = place.user("ttl = 1\n")
+    os.chown(path, 12345, -1)
+    assert place.refuse().startswith(f"read {path}: it belongs to another user")
+
+
+def test_the_home_of_somebody_else_has_no_policy_of_ours(tmp_path, as_stranger):
+    home = tmp_path / "home"
+    (home / ".config/pinfold").mkdir(parents=True)
+    (home / USER).write_text("ttl = 1\n")
+    home.chmod(0o700)
+    done = as_stranger("config", "check", HOME=str(home), XDG_CONFIG_HOME="")
+    if os.getuid() == 0:
+        assert (done.returncode, done.stderr) == (0, "") and "not there" in done.stdout
+    else:
+        assert f"{home / USER}:1" in done.stdout
+
+
+def test_relative_paths_begin_at_the_file(place):
+    named = place.home / "deep/chosen.toml"
+    named.parent.mkdir()
+    named.write_text('seed = "here"\naudit = "~/audit"\nro = ["there", "/abs"]\n')
+    settings = place.check("--config", named)
+    assert settings["seed"]["values"] == [f"{named.parent}/here"]
+    assert settings["audit"]["values"] == [f"{place.home}/audit"]
+    assert settings["ro"]["values"] == [f"{named.parent}/there", "/abs"]
+
+
+def test_lists_are_the_strongest_ones_but_excludes_and_variables_add_up(place):
+    place.user('include = ["a"]\nexclude = ["b"]\n')
+    settings = place.check("--include", "c", "--include", "d", "--exclude", "e")
+    assert settings["include"]["values"] == ["c", "d"]
+    assert settings["exclude"]["values"] == ["b", "e"]
+
+
+def test_what_is_for_another_backend_is_shown_and_not_used(place):
+    place.user('[daytona]\ntarget = "eu"\n')
+    assert place.check()["daytona.target"]["in_force"] is False
+    assert place.check("--backend", "daytona")["daytona.target"]["in_force"] is True
+    assert place.run("run", "--config", place.home / USER, "--backend", "local", "-q",
+                     "true").returncode == 0
+
+
+def test_run_reads_a_policy_only_when_it_is_named(place, backend):
+    seed = place.project / "seed"
+    seed.mkdir()
+    (seed / "kept.txt").write_text("kept\n")
+    (seed / "left.log").write_text("log\n")
+    (seed / PROJECT).write_text("this is not read\n")
+    path = place.user(f'seed = "{seed}"\nexclude = ["*.log"]\n[env]\nWORD = "word"\n'
+                      "[limits]\ntimeout = 50\n")
+    done = place.run("run", "-q", *backend, "ls; echo $WORD")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")
+    done = place.run("run", "-q", *backend, "--config", path, "ls; echo $WORD")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "kept.txt\nword\n", "")
+    # Options win; of variables those that have another name stay.
+    done = place.run("run", "-q", *backend, "--config", path, "--timeout", "0.2", "sleep 30")
+    assert done.returncode == 124
+    done = place.run("run", "-q", *backend, f"--config={path}", "--env", "WORD=other", "--",
+                     "sh", "-c", "echo $WORD $0", "--config=x")
+    assert done.stdout == "other --config=x\n"
+
+
+def test_a_policy_does_not_come_home(place):
+    seed = place.project / "seed"
+    seed.mkdir()
+    path = seed / PROJECT
+    path.write_text('seed = "."\nsync = true\ninclude = ["**"]\n')
+    before = path.read_text()
+    done = place.run("run", "-q", "--backend", "local", "--config", path,
+                     "echo 'backend = \"local\"' > pinfold.toml; echo new > new.txt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (seed / "new.txt").read_text() == "new\n"
+    assert path.read_text() == before
+
+
+def test_plan_takes_of_a_policy_what_concerns_it(place):
+    seed = place.project / "seed"
+    seed.mkdir()
+    (seed / "a.txt").write_text("a\n")
+    (seed / "b.log").write_text("b\n")
+    path = place.user(f'seed = "{seed}"\nexclude = ["*.log"]\n[limits]\nmemory = "1G"\n')
+    lines = place.run("plan", "--config", path).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["copy", "skip", "would"]
+
+
+@pytest.mark.parametrize("args, said", [
+    (["config"], "say 'pinfold config check'"),
+    (["config", "chek"], "chek: it can only check"),
+    (["config", "check", "x"], "x: takes options alone"),
+    (["config", "check", "--memory", "1T"], "--memory 1T: not a number of bytes"),
+])
+def test_wrong_calls_are_explained(place, args, said):
+    done = place.run(*args)
+    assert done.returncode == 125
+    assert said in done.stderr
+
+
+def test_a_policy_that_is_wrong_stops_a_run(place, run: Callable[..., Any]):
+    path = place.user("nonsense = 1\n")
+    done = run("--config", path, "touch ran")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.startswith(f"pinfold: {path}:1: nonsense: no such setting")
