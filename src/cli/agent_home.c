@@ -230,13 +230,15 @@ static void say_left(const struct pinfold_changes *changes)
             pf_say("  %s", changes->items[i].path);
 }
 
-/* Returns the exit status. */
-static int say_stays(const struct pinfold_changes *changes)
+/* Returns the exit status. *lost: the agent's side of something is nowhere else. */
+static int say_stays(const struct pinfold_changes *changes, bool *lost)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < changes->count; i++)
+    for (size_t i = 0; i < changes->count; i++) {
         count += !changes->items[i].syncs;
+        *lost |= stays(&changes->items[i]);
+    }
     if (!count)
         return 0;
     pf_say("%zu of the changes were not written back: deletions, links and modes never are; "
@@ -250,7 +252,7 @@ static int write_back(struct pf_agent_run *run, const struct pinfold_changes *ch
     struct left_out left_out = { 0 };
     size_t syncs = count_syncs(run, changes);
     int status = PF_EXIT_NOT_WRITTEN;
-    bool both = false;
+    bool both = false, lost = true;
 
     for (size_t i = 0; i < changes->count && !run->options->sync; i++)
         both |= changes->items[i].syncs && changes->items[i].seed_changed;
@@ -262,13 +264,14 @@ static int write_back(struct pf_agent_run *run, const struct pinfold_changes *ch
                PINFOLD_CHANGES_LIST_MAX);
     } else if (syncs) {
         status = flush(run, &left_out);
-        status = pf_agent_worse(status, say_stays(changes));
+        lost = status != 0;
+        status = pf_agent_worse(status, say_stays(changes, &lost));
     } else {
         pf_note("nothing of that is written back");
     }
     if (both)
         say_left(changes);
-    if (status || both) /* the agent's side of it is nowhere else */
+    if (lost || both)
         pf_box_keep(&run->box, run->options, run->overlay);
     free(left_out.paths);
     return both ? pf_agent_worse(status, PF_EXIT_NOT_WRITTEN) : status;
