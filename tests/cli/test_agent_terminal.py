@@ -68,14 +68,14 @@ def test_what_was_typed_before_is_no_answer(agent: Agent) -> None:
     assert not (agent.project / "a.md").exists()
 
 
-@pytest.mark.parametrize("backend", ["isolated", "local"])
+@pytest.mark.parametrize("option", ["--backend=isolated", "--backend=local", "--seed-mode=overlay"])
 def test_what_is_shown_is_what_is_written_whatever_was_left_running(agent: Agent,
-                                                                    backend: str) -> None:
+                                                                    option: str) -> None:
     word = sleeper()
     model = agent.script([execute(f"echo shown > a.md; setsid -f sh -c 'sleep {word}; :' x; "
                                   f"nohup sleep {word} >/dev/null 2>&1 &")],
                          [execute("echo more >> a.md")], "Done.")
-    term = agent.at_terminal(model, "--backend", backend)
+    term = agent.at_terminal(model, option)
     term.expect(QUESTION)
     assert not processes_with(word)
     term.type("y\r")
