@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two agents in one workspace: one writes, the other one may only look.
 
-    PINFOLD_MODEL=anthropic:claude-opus-5 examples/python/two_agents.py PROJECT TASK
+    PINFOLD_MODEL=anthropic:NAME examples/python/two_agents.py PROJECT TASK
 
 The workspace is seeded from PROJECT, and what was made goes back there at the end. For a service
 instead of this machine, give Sandbox another backend: AgentCoreSandboxTemplate(region=...) say.
