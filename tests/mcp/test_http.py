@@ -371,6 +371,18 @@ def test_options_that_are_wrong_are_explained(tmp_path, args, said):
     assert said in err
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
+def test_a_token_of_another_user_is_none(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("x" * 20)
+    file.chmod(0o600)
+    os.chown(file, 12345, -1)
+    server = Server(tmp_path, *LOCAL, "--token", f"x:read_only:file:{file}")
+    out, err = server.process.communicate(timeout=60)
+    assert (server.process.returncode, out) == (125, "")
+    assert "it belongs to another user" in err
+
+
 def test_other_addresses_and_names_are_served_when_that_is_said(tmp_path):
     with Server(tmp_path, *LOCAL, "--http-anywhere", "--http-host", "agents.example") as server:
         client = Client(server.learn())
