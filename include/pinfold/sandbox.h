@@ -121,6 +121,23 @@ PINFOLD_API int pinfold_sandbox_stop(struct pinfold_sandbox *sandbox, bool sync,
                                      struct pinfold_error *err);
 
 /**
+ * Kill what runs in the workspace, what earlier commands left in the background included, and
+ * refuse new commands until the sandbox is stopped and started again. Files can be read, compared
+ * and flushed as before, and no command changes them any more: what was looked at is what comes
+ * home. Who else uses this workspace is stopped as well. On remote backends nothing outlives its
+ * command anyway.
+ *
+ * sandbox  borrowed, started
+ * err      borrowed, may be NULL
+ *
+ * Returns 0 when all of it has ended, -PINFOLD_ESTART, -PINFOLD_EDENIED (a view) or
+ * -PINFOLD_ENOMEM.
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_sandbox_stop_commands(struct pinfold_sandbox *sandbox,
+                                              struct pinfold_error *err);
+
+/**
  * Sandbox.is_started.
  *
  * sandbox  borrowed

@@ -337,13 +337,14 @@ int pf_host_file_read(void *host, struct pinfold_tool_call *call, struct pinfold
 int pf_host_file_write(void *host, struct pinfold_tool_call *call, struct pinfold_tool_result *ret,
                        struct pinfold_error *err)
 {
-    const char *path = pinfold_tool_call_string(call, "path", NULL), *name;
     _cleanup_free_ char *question = NULL, *real = NULL, *done = NULL;
     _cleanup_close_ int dir = -1;
     size_t len;
-    const char *content = pinfold_tool_call_string(call, "content", &len);
-    int r;
+    const char *content = pinfold_tool_call_string(call, "content", &len), *path, *name;
+    int r = pf_tool_call_text(call, "path", &path, err);
 
+    if (r < 0)
+        return r;
     if (asprintf(&question, "Write %zu bytes to the file %s of this host?", len, path) < 0) {
         question = NULL;
         return pf_fail_nomem(err);

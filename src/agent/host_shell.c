@@ -321,10 +321,13 @@ int pf_host_python(void *ctx, struct pinfold_tool_call *call, struct pinfold_too
     PF_CLEANUP(pinfold_bytes_done) struct pinfold_bytes text = { 0 };
     struct pf_buf question = PF_BUF_INIT(PF_BUF_UNLIMITED);
     struct pf_host *host = ctx;
+    const char *code;
     bool yes;
-    int r = pf_buf_printf(&question, "Run this Python code on this host, without isolation?\n%s",
-                          pinfold_tool_call_string(call, "code", NULL));
+    int r = pf_tool_call_text(call, "code", &code, err);
 
+    if (r < 0) /* the question would show less than what runs */
+        return r;
+    r = pf_buf_printf(&question, "Run this Python code on this host, without isolation?\n%s", code);
     yes = r == 0 && pf_host_consent(host,
                                     &(struct pf_consent){ .tool = "python_repl",
                                                           .question = question.data,

@@ -41,6 +41,12 @@ int pf_tool_result_text(struct pinfold_tool_result *result, const struct pf_buf 
 /* Whether jansson failed for want of memory: it does not always say so, and then says nothing. */
 bool pf_json_nomem(const json_error_t *error);
 
+/* A parameter whose text is used up to its NUL, such as a path: another NUL in it would have
+ * something else done than was asked for. *ret is NULL when it was left out. Returns 0 or
+ * -PINFOLD_EVALUE. */
+int pf_tool_call_text(const struct pinfold_tool_call *call, const char *name, const char **ret,
+                      struct pinfold_error *err);
+
 /* Append text, with U+FFFD for what is not UTF-8. */
 int pf_append_utf8(struct pf_buf *to, const char *text, size_t len);
 

@@ -43,6 +43,17 @@ const char *pinfold_tool_call_string(const struct pinfold_tool_call *call, const
     return json_string_value(value);
 }
 
+int pf_tool_call_text(const struct pinfold_tool_call *call, const char *name, const char **ret,
+                      struct pinfold_error *err)
+{
+    size_t len;
+
+    *ret = pinfold_tool_call_string(call, name, &len);
+    return *ret && strlen(*ret) != len
+                   ? pf_fail(err, PINFOLD_EVALUE, "%s holds a NUL byte: nothing was done", name)
+                   : 0;
+}
+
 int64_t pinfold_tool_call_integer(const struct pinfold_tool_call *call, const char *name,
                                   int64_t missing)
 {

@@ -49,8 +49,9 @@ static int run_execute(void *ctx, struct pinfold_tool_call *call,
 
     (void)ctx;
     options.command = pinfold_tool_call_string(call, "command", &options.command_len);
-    options.cwd = pinfold_tool_call_string(call, "cwd", NULL);
-    r = pinfold_agent_execute(call->agent, &options, &result, call->cancel, err);
+    r = pf_tool_call_text(call, "cwd", &options.cwd, err);
+    if (r == 0)
+        r = pinfold_agent_execute(call->agent, &options, &result, call->cancel, err);
     if (r == 0)
         r = pinfold_execute_result_format(&result, &text, err);
     return r < 0 ? r : pinfold_tool_result_add_text(ret_result, text.data, text.len, err);
@@ -132,14 +133,16 @@ static int run_read(void *ctx, struct pinfold_tool_call *call,
     int64_t offset = pinfold_tool_call_integer(call, "offset", 0);
     int64_t limit = pinfold_tool_call_integer(call, "limit", PINFOLD_ALL_LINES);
     uint64_t lines = 0;
+    const char *path;
     size_t shown;
-    int r;
+    int r = pf_tool_call_text(call, "path", &path, err);
 
     (void)ctx;
     if (offset < 0)
         offset = 0;
-    r = pinfold_read_workspace_file(call->agent, pinfold_tool_call_string(call, "path", NULL),
-                                    offset, limit, &text, &lines, call->cancel, err);
+    if (r == 0)
+        r = pinfold_read_workspace_file(call->agent, path, offset, limit, &text, &lines,
+                                        call->cancel, err);
     if (r < 0)
         return r;
     shown = cut(&text);
@@ -168,13 +171,14 @@ static const char write_schema[] =
 static int run_write(void *ctx, struct pinfold_tool_call *call,
                      struct pinfold_tool_result *ret_result, struct pinfold_error *err)
 {
-    const char *path = pinfold_tool_call_string(call, "path", NULL);
     struct pf_buf out = PF_BUF_INIT(PF_BUF_UNLIMITED);
     size_t len;
-    const char *content = pinfold_tool_call_string(call, "content", &len);
-    int r = pinfold_write_workspace_file(call->agent, path, content, len, call->cancel, err);
+    const char *path, *content = pinfold_tool_call_string(call, "content", &len);
+    int r = pf_tool_call_text(call, "path", &path, err);
 
     (void)ctx;
+    if (r == 0)
+        r = pinfold_write_workspace_file(call->agent, path, content, len, call->cancel, err);
     if (r < 0)
         return r;
     r = pf_buf_printf(&out, "Wrote %zu bytes to %s.", len, path);
@@ -215,11 +219,13 @@ static int run_list(void *ctx, struct pinfold_tool_call *call,
 {
     PF_CLEANUP(pinfold_file_infos_done) struct pinfold_file_infos infos = { 0 };
     struct pf_buf out = PF_BUF_INIT(PF_BUF_UNLIMITED);
+    const char *path;
     size_t shown = 0;
-    int r = pinfold_list_workspace_dir(call->agent, pinfold_tool_call_string(call, "path", NULL),
-                                       &infos, call->cancel, err);
+    int r = pf_tool_call_text(call, "path", &path, err);
 
     (void)ctx;
+    if (r == 0)
+        r = pinfold_list_workspace_dir(call->agent, path, &infos, call->cancel, err);
     if (r < 0)
         return r;
     for (; r == 0 && shown < infos.count && out.len < SHOWN_MAX; shown++)

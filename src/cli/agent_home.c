@@ -43,26 +43,37 @@ static int show(struct pf_agent_run *run, struct pinfold_changes *changes,
     return 0;
 }
 
-/* What somebody has changed here since the copy was made. A flush would undo it. */
-struct collisions {
+/* What a flush is to leave alone. */
+struct left_out {
     const char **paths; /* NULL-terminated; borrowed strings */
     size_t count;
     bool unknown; /* there may be more of them */
 };
 
+/* Links and modes, which no flush brings: to be told so is an error neither of it nor of ours. */
+static bool stays(const struct pinfold_change *change)
+{
+    return !change->syncs && change->kind != PINFOLD_CHANGE_DELETED;
+}
+
 /* Returns false when out of memory. */
-static bool find_collisions(const struct pf_agent_run *run, const struct pinfold_changes *changes,
-                            struct collisions *ret)
+static bool find_left_out(const struct pf_agent_run *run, const struct pinfold_changes *changes,
+                          struct left_out *ret)
 {
     const struct pinfold_strings *newer = &changes->seed_changes;
+    bool undoes = !run->options->sync; /* what goes elsewhere undoes nothing */
 
     ret->paths = calloc(changes->count + newer->count + 1, sizeof(*ret->paths));
-    if (!ret->paths || run->options->sync)
-        return ret->paths; /* what goes elsewhere undoes nothing */
+    if (!ret->paths)
+        return false;
     for (size_t i = 0; i < changes->count; i++)
-        if (changes->items[i].syncs && changes->items[i].seed_changed)
+        if (stays(&changes->items[i]) ||
+            (undoes && changes->items[i].syncs && changes->items[i].seed_changed))
             ret->paths[ret->count++] = changes->items[i].path;
-    /* Of an overlay a flush takes the agent's changes alone. */
+    if (!undoes)
+        return true;
+    /* What somebody has changed here since the copy was made, a flush would undo. Of an overlay it
+     * takes the agent's changes alone. */
     for (size_t i = 0; i < newer->count && !run->overlay; i++)
         ret->paths[ret->count++] = newer->items[i];
     ret->unknown = !run->overlay && newer->count >= PINFOLD_CHANGES_LIST_MAX;
@@ -108,16 +119,29 @@ static bool read_answer(char *answer, size_t size)
     return true;
 }
 
-static bool ask(const struct pf_agent_run *run)
+/* How many files would be written that nobody has seen, since the diff lacks them. */
+static size_t count_unseen(const struct pinfold_changes *changes)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < changes->count; i++)
+        count += changes->items[i].syncs && changes->items[i].shown != PINFOLD_SHOWN_TEXT;
+    return count;
+}
+
+static bool ask(const struct pf_agent_run *run, const struct pinfold_changes *changes)
 {
     const char *home = run->options->sync ? run->options->sync : run->options->seed;
-    char path[PATH_MAX], answer[8], *clean, *question = NULL;
+    char path[PATH_MAX], answer[8], unseen[48] = "", *clean, *question = NULL;
     const char *shown = realpath(home, path) ? path : home;
     bool yes = false;
 
+    if (count_unseen(changes))
+        snprintf(unseen, sizeof(unseen), ", %zu of them not shown,", count_unseen(changes));
     clean = pf_clean(shown, strlen(shown), PF_KEEP_NONE, 0);
-    if (clean && asprintf(&question, "Write %s to %s? [y/N] ",
-                          run->signal ? "what was changed so far" : "these changes", clean) >= 0) {
+    if (clean &&
+        asprintf(&question, "Write %s%s to %s? [y/N] ",
+                 run->signal ? "what was changed so far" : "these changes", unseen, clean) >= 0) {
         /* What was typed before the question was there is no answer to it. */
         tcflush(STDIN_FILENO, TCIFLUSH);
         yes = pf_put_or_stop(STDERR_FILENO, question, strlen(question)) == 0 &&
@@ -158,7 +182,7 @@ static bool is_wanted(struct pf_agent_run *run, const struct pinfold_changes *ch
         return true;
     *ret_status = PF_EXIT_NOT_WRITTEN;
     if (can_ask(options)) {
-        if (ask(run))
+        if (ask(run, changes))
             return true;
         pf_note("nothing was written back");
     } else if (run->signal) {
@@ -174,14 +198,14 @@ static bool is_wanted(struct pf_agent_run *run, const struct pinfold_changes *ch
 
 /* ---- the way home ---- */
 
-static int flush(struct pf_agent_run *run, const struct collisions *collisions)
+static int flush(struct pf_agent_run *run, const struct left_out *left_out)
 {
     __attribute__((cleanup(pinfold_sync_result_done))) struct pinfold_sync_result sync = { 0 };
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     int r, status = 0;
 
     pf_progress_begin(&run->box.progress, "writing back", !run->options->quiet);
-    r = pinfold_sandbox_flush_except(run->box.sandbox, NULL, collisions->paths, &sync, run->cancel,
+    r = pinfold_sandbox_flush_except(run->box.sandbox, NULL, left_out->paths, &sync, run->cancel,
                                      &err);
     pf_progress_end(&run->box.progress);
     if (r < 0) {
@@ -206,50 +230,91 @@ static void say_left(const struct pinfold_changes *changes)
             pf_say("  %s", changes->items[i].path);
 }
 
+/* Returns the exit status. *lost: the agent's side of something is nowhere else. */
+static int say_stays(const struct pinfold_changes *changes, bool *lost)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < changes->count; i++) {
+        count += !changes->items[i].syncs;
+        *lost |= stays(&changes->items[i]);
+    }
+    if (!count)
+        return 0;
+    pf_say("%zu of the changes were not written back: deletions, links and modes never are; "
+           "--diff has them",
+           count);
+    return PF_EXIT_NOT_WRITTEN;
+}
+
 static int write_back(struct pf_agent_run *run, const struct pinfold_changes *changes)
 {
-    struct collisions collisions = { 0 };
+    struct left_out left_out = { 0 };
     size_t syncs = count_syncs(run, changes);
     int status = PF_EXIT_NOT_WRITTEN;
-    bool both = false;
+    bool both = false, lost = true;
 
     for (size_t i = 0; i < changes->count && !run->options->sync; i++)
         both |= changes->items[i].syncs && changes->items[i].seed_changed;
-    if (!find_collisions(run, changes, &collisions)) {
+    if (!find_left_out(run, changes, &left_out)) {
         pf_say("write back: out of memory");
         status = PF_EXIT_FAILED;
-    } else if (collisions.unknown) {
+    } else if (left_out.unknown) {
         pf_say("nothing was written back: more than %d files were changed here meanwhile",
                PINFOLD_CHANGES_LIST_MAX);
     } else if (syncs) {
-        status = flush(run, &collisions);
+        status = flush(run, &left_out);
+        lost = status != 0;
+        status = pf_agent_worse(status, say_stays(changes, &lost));
     } else {
         pf_note("nothing of that is written back");
     }
     if (both)
         say_left(changes);
-    if (status || both) /* the agent's side of it is nowhere else */
+    if (lost || both)
         pf_box_keep(&run->box, run->options, run->overlay);
-    free(collisions.paths);
+    free(left_out.paths);
     return both ? pf_agent_worse(status, PF_EXIT_NOT_WRITTEN) : status;
+}
+
+/* The agent has worked: unless somebody has said no, it is not for nothing. */
+static int end_early(struct pf_agent_run *run, bool keep, const struct pinfold_error *err)
+{
+    int status = run->broken ? pf_agent_broken(run) : pf_agent_failed(run, err);
+
+    if (keep)
+        pf_box_keep(&run->box, run->options, run->overlay);
+    return status;
+}
+
+/* Somebody may have worked here until the answer came, and that is not to be undone either. What
+ * the agent did is as it was shown: nothing of it runs any more. */
+static int look_again(struct pf_agent_run *run, struct pinfold_changes *changes,
+                      struct pinfold_error *err)
+{
+    pinfold_changes_done(changes);
+    return pinfold_sandbox_changes(run->box.sandbox, NULL, changes, run->cancel, err);
 }
 
 static int finish(struct pf_agent_run *run, struct pinfold_changes *changes)
 {
     struct pinfold_error err = PINFOLD_ERROR_INIT;
+    bool asks = !run->options->agent.yes || run->signal;
     int status;
 
-    if (show(run, changes, &err) < 0 || run->broken) {
-        status = run->broken ? pf_agent_broken(run) : pf_agent_failed(run, &err);
-        if (!pf_interrupt_signal()) /* it has worked, and nobody has said no */
-            pf_box_keep(&run->box, run->options, run->overlay);
-        return status;
-    }
+    /* First of all: what was left in the background could change what is being looked at. */
+    if (pinfold_sandbox_stop_commands(run->box.sandbox, &err) < 0 || show(run, changes, &err) < 0 ||
+        run->broken)
+        return end_early(run, !pf_interrupt_signal(), &err);
     if (!changes->count) {
         pf_note("the agent has changed nothing");
         return 0;
     }
-    return is_wanted(run, changes, &status) ? write_back(run, changes) : status;
+    if (!is_wanted(run, changes, &status))
+        return status;
+    if (asks && look_again(run, changes, &err) < 0)
+        return end_early(run, true, &err); /* they said yes */
+    return write_back(run, changes);
 }
 
 int pf_agent_home(struct pf_agent_run *run)

@@ -15,20 +15,6 @@
 /* A pipe or a terminal that polls writable takes this much without blocking. */
 enum { PIECE = 4096, LOOK_MS = 100 };
 
-/* The direction marks U+061C, U+200E, U+200F, and the embeddings, overrides and isolates U+202A to
- * U+202E and U+2066 to U+2069; the byte order mark, which is not to be seen. */
-static bool turns_text(const char *c, size_t len)
-{
-    if (len == 2)
-        return memcmp(c, "\xd8\x9c", 2) == 0;
-    if (len != 3)
-        return false;
-    if (memcmp(c, "\xe2\x80", 2) == 0)
-        return c[2] == '\x8e' || c[2] == '\x8f' || (c[2] >= '\xaa' && c[2] <= '\xae');
-    return (memcmp(c, "\xe2\x81", 2) == 0 && c[2] >= '\xa6' && c[2] <= '\xa9') ||
-           memcmp(c, "\xef\xbb\xbf", 3) == 0;
-}
-
 /* Write what stands for one byte that is not shown. Returns its length. */
 static size_t escape(unsigned char byte, char *out)
 {
@@ -63,7 +49,7 @@ char *pf_clean(const char *text, size_t len, enum pf_keep keep, size_t most)
             memcpy(clean + mark, "...", 4);
             return clean;
         }
-        if (stays || (bytes && !turns_text(at, bytes))) {
+        if (stays || bytes) {
             made = stays ? 1 : bytes;
             memcpy(out, at, made);
             at += made;

@@ -285,6 +285,8 @@ static const char *remark(const struct pinfold_change *change, bool writes)
 {
     if (change->seed_changed)
         return "  # you have changed it meanwhile, too";
+    if (change->shown == PINFOLD_SHOWN_BINARY && change->kind == PINFOLD_CHANGE_DELETED)
+        return writes ? "  # binary; not deleted here: do it yourself" : "  # binary";
     if (change->shown == PINFOLD_SHOWN_BINARY)
         return writes && !change->syncs ? "  # binary; stays in the sandbox" : "  # binary";
     if (change->shown == PINFOLD_SHOWN_TOO_LARGE)

@@ -32,7 +32,17 @@ int pf_put(int fd, const char *data, size_t len)
     return 0;
 }
 
-/* C0, DEL and C1 are not printable: a file name must not move the cursor of who reads about it. */
+/* The direction marks U+061C, U+200E and U+200F, the embeddings, overrides and isolates U+202A to
+ * U+202E and U+2066 to U+2069; the byte order mark, which is not to be seen. */
+static bool turns_text(unsigned code)
+{
+    return code == 0x61c || code == 0x200e || code == 0x200f ||
+           (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+           code == 0xfeff;
+}
+
+/* C0, DEL and C1 are not printable: a file name must not move the cursor of who reads about it, nor
+ * turn what stands beside it. */
 size_t pf_printable_char(const char *bytes)
 {
     const unsigned char *text = (const unsigned char *)bytes;
@@ -50,7 +60,8 @@ size_t pf_printable_char(const char *bytes)
             return 0;
         code = code << 6 | (text[i] & 0x3f);
     }
-    if (code < lowest[len] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) || code < 0xa0)
+    if (code < lowest[len] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) || code < 0xa0 ||
+        turns_text(code))
         return 0;
     return len;
 }

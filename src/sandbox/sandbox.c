@@ -436,6 +436,21 @@ int pinfold_sandbox_start(struct pinfold_sandbox *sandbox, struct pinfold_seed_r
 
 /* ---- stopping ---- */
 
+int pinfold_sandbox_stop_commands(struct pinfold_sandbox *sandbox, struct pinfold_error *err)
+{
+    struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.stop_commands");
+    _cleanup_operation_ struct pf_session *session = NULL;
+    int r = pf_view_refuse(sandbox, &event, err);
+
+    if (r == 0)
+        r = pf_sandbox_begin(sandbox, &session, err);
+    if (r < 0)
+        return r;
+    pf_backend_stop_commands(pf_session_backend(session));
+    pf_sandbox_audit(sandbox, session, &event, 0, NULL);
+    return 0;
+}
+
 int pinfold_sandbox_stop(struct pinfold_sandbox *sandbox, bool sync,
                          struct pinfold_sync_result *ret, struct pinfold_cancel *cancel,
                          struct pinfold_error *err)

@@ -188,6 +188,19 @@ static void only_y_is_consent(void **state)
     assert_int_equal(person.asked, 1);
 }
 
+static void what_a_question_could_not_show_is_not_done(void **state)
+{
+    (void)state;
+    give_tools(answer);
+    say("y", NULL);
+    has_text(ask_tool(agent, "python_repl", "{\"code\":\"print(1)\\u0000\\nprint(2)\"}"),
+             "!code holds a NUL byte");
+    has_text(ask_tool(agent, "file_write", in("{\"path\":\"%s/a\\u0000b\",\"content\":\"x\"}")),
+             "!path holds a NUL byte");
+    assert_int_equal(person.asked, 0);
+    assert_null(content_of("a"));
+}
+
 static void n_is_asked_why(void **state)
 {
     const char *write = in("{\"path\":\"%s/a\",\"content\":\"x\"}");
@@ -452,6 +465,7 @@ int main(void)
         TEST(only_true_switches_consent_off),
         TEST(the_other_variable_is_for_commands_alone),
         TEST(only_y_is_consent),
+        TEST(what_a_question_could_not_show_is_not_done),
         TEST(n_is_asked_why),
         TEST(looking_needs_no_consent),
         TEST(shell_runs_lists_and_stops_at_a_failure),

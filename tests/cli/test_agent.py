@@ -117,14 +117,31 @@ def test_an_agent_that_changes_nothing_is_done(agent: Agent) -> None:
 
 
 def test_what_is_deleted_is_told_and_stays_here(agent: Agent) -> None:
-    model = agent.script([execute("rm tool.sh; ln -s x src/link; chmod +x README.md")], "Done.")
+    (agent.project / "logo").write_bytes(b"\0\1")
+    model = agent.script([execute("rm tool.sh logo; ln -s x src/link; chmod +x README.md")], "Done.")
     done = agent(model, "--yes")
     assert done.returncode == 1, done.stderr
     assert "  deleted   tool.sh  # not deleted here: do it yourself" in done.stderr
+    assert "  deleted   logo  # binary; not deleted here: do it yourself" in done.stderr
     assert "  added     src/link  # stays in the sandbox" in done.stderr
     assert "nothing of that is written back" in done.stderr
     assert (agent.project / "tool.sh").exists() and not (agent.project / "src/link").exists()
     assert Path("README.md") in drop_kept(done.stderr)
+
+
+@pytest.mark.parametrize("change", ["rm tool.sh", "ln -s x src/link", "chmod +x README.md",
+                                    "rm tool.sh; ln -s x tool.sh"])
+def test_a_run_that_leaves_a_change_behind_says_so_in_its_status(agent: Agent,
+                                                                 change: str) -> None:
+    model = agent.script([execute(f"echo x > a.md; {change}")], "Done.")
+    done = agent(model, "--yes")
+    kept = drop_kept(done.stderr)
+    assert done.returncode == 1, done.stderr
+    assert "1 of the changes were not written back: deletions, links and modes" in done.stderr
+    assert "could not be written back" not in done.stderr
+    assert (agent.project / "a.md").read_text() == "x\n"
+    assert bool(kept) == (change != "rm tool.sh")  # of what is deleted there is nothing to keep
+    assert (agent.project / "tool.sh").is_file() and not (agent.project / "tool.sh").is_symlink()
 
 
 def test_quiet_leaves_words_and_diff(agent: Agent) -> None:

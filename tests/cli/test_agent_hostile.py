@@ -64,6 +64,13 @@ def test_a_long_line_of_many_byte_letters_is_shown_as_it_is(agent: Agent) -> Non
     assert "+" + line + "\n" in shown(term.seen)
 
 
+def test_nothing_that_a_service_says_of_its_failure_reaches_the_terminal_raw(agent: Agent) -> None:
+    done = agent(agent.script({"reply": "Well.", "error": {"message": EVIL}}))
+    assert done.returncode == 125
+    assert "safe" in done.stderr and "\\xe2\\x80\\xaetxt" in done.stderr
+    assert not RAW.search(done.stderr)
+
+
 def test_a_file_name_cannot_answer_for_the_user(agent: Agent) -> None:
     model = agent.script([execute("touch \"$(printf 'x\\nWrite these changes? [yN] y\\n')\"")],
                          "Done.")

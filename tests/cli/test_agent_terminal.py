@@ -7,11 +7,12 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import Iterator
 
 import pytest
 
-from agent_run import Agent, Service, execute, fix, write
+from agent_run import Agent, Service, drop_kept, execute, fix, write
 from helpers import wait_until
 from terminal import processes_with
 
@@ -65,6 +66,42 @@ def test_what_was_typed_before_is_no_answer(agent: Agent) -> None:
     term.type("n\r")
     assert term.wait() == 1
     assert not (agent.project / "a.md").exists()
+
+
+@pytest.mark.parametrize("option", ["--backend=isolated", "--backend=local", "--seed-mode=overlay"])
+def test_what_is_shown_is_what_is_written_whatever_was_left_running(agent: Agent,
+                                                                    option: str) -> None:
+    word = sleeper()
+    model = agent.script([execute(f"echo shown > a.md; setsid -f sh -c 'sleep {word}; :' x; "
+                                  f"nohup sleep {word} >/dev/null 2>&1 &")],
+                         [execute("echo more >> a.md")], "Done.")
+    term = agent.at_terminal(model, option)
+    term.expect(QUESTION)
+    assert not processes_with(word)
+    term.type("y\r")
+    assert term.wait() == 0
+    assert (agent.project / "a.md").read_text() == "shown\nmore\n"
+
+
+def test_the_question_tells_of_files_that_the_diff_lacks(agent: Agent) -> None:
+    command = ("head -c 1200000 /dev/zero | tr '\\0' x > big; printf '\\0' > bin; echo x > a.md; "
+               "rm -r src")
+    term = agent.at_terminal(agent.script([execute(command)], "Done."))
+    term.expect(r"Write these changes, 2 of them not shown, to [^?]*" + QUESTION)
+    term.type("n\r")
+    assert term.wait() == 1
+
+
+def test_what_is_changed_here_while_it_asks_is_not_written_over(agent: Agent) -> None:
+    term = agent.at_terminal(fix(agent))
+    term.expect(QUESTION)
+    (agent.project / "src/main.c").write_text("mine;\n")
+    term.type("y\r")
+    term.expect(r"changed these meanwhile.*src/main\.c")
+    assert term.wait() == 1
+    assert (agent.project / "src/main.c").read_text() == "mine;\n"
+    assert (agent.project / "Makefile").read_text() == "all:\n"
+    assert drop_kept(term.seen.decode())[Path("src/main.c")] == b"int main;\n"
 
 
 def test_no_question_where_the_answer_is_known(agent: Agent) -> None:

@@ -254,3 +254,19 @@ def test_a_plan_of_a_seed_asks_nobody(run: Runner, project: Path) -> None:
     assert back.returncode == 125
     assert "nothing to look at" in back.stderr
     assert run.fake.control("requests", method="GET") == []
+
+
+def test_an_agent_s_changes_come_home_after_its_commands_were_stopped(run: Runner, project: Path,
+                                                                      tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"turns": [
+        {"reply": [{"tool": "execute", "input": {"command": "echo x > new.c; rm tool.sh"}}]},
+        {"reply": "Done."}]}))
+    words = [PINFOLD, "agent", "--backend", "daytona", "--model", f"scripted:{script}", "--yes",
+             "--seed", project, "do it"]
+    done = subprocess.run(words, env=run.env, cwd=run.here, text=True, capture_output=True,
+                          timeout=180, stdin=subprocess.DEVNULL)
+    assert done.returncode == 1, done.stderr  # tool.sh is not deleted here
+    assert "+x\n" in done.stdout and "deleted file mode" in done.stdout
+    assert (project / "new.c").read_text() == "x\n" and (project / "tool.sh").exists()
+    run.assert_one_was_made_and_none_is_left()

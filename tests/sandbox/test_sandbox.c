@@ -368,6 +368,26 @@ static void flush_without_a_destination_does_nothing_even_before_start(void **un
     pinfold_backend_unref(backend);
 }
 
+static void stopped_commands_leave_files_and_their_way_home(void **unused)
+{
+    struct fake fake = { 0 };
+    struct pinfold_backend *backend = fake_backend(&fake);
+    struct pinfold_sandbox *sandbox = sandbox_on(backend, "w", NULL);
+
+    (void)unused;
+    assert_int_equal(pinfold_sandbox_stop_commands(sandbox, NULL), -PINFOLD_ESTART);
+    assert_int_equal(pinfold_sandbox_start(sandbox, NULL, NULL, NULL), 0);
+    assert_int_equal(pinfold_sandbox_stop_commands(sandbox, NULL), 0);
+    assert_int_equal(fake.stops, 1);
+    assert_int_equal(fake.closed, 0);
+    assert_true(pinfold_sandbox_is_started(sandbox));
+    assert_int_equal(pinfold_sandbox_flush(sandbox, "/d", NULL, NULL, NULL), 1);
+    assert_int_equal(fake.syncs, 1);
+    pinfold_sandbox_free(sandbox);
+    assert_int_equal(fake.closed, 1);
+    pinfold_backend_unref(backend);
+}
+
 static void execute_normalises_the_working_directory(void **unused)
 {
     struct fake fake = { 0 };
@@ -591,6 +611,7 @@ int main(void)
         cmocka_unit_test(a_seeding_that_outlasts_the_ttl_is_not_expired),
         cmocka_unit_test(a_start_waits_until_the_expired_life_is_over),
         cmocka_unit_test(flush_without_a_destination_does_nothing_even_before_start),
+        cmocka_unit_test(stopped_commands_leave_files_and_their_way_home),
         cmocka_unit_test(execute_normalises_the_working_directory),
         cmocka_unit_test(a_ref_names_the_workspace_before_start),
         cmocka_unit_test(agents_attach_once_and_stop_detaches_them),

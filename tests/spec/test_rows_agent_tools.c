@@ -14,6 +14,12 @@ static void row_037_a_bad_path_is_a_result_and_no_end(void **state)
     refuses(s, "list_dir", "{\"path\":\"none\"}", "none");
     refuses(s, "execute", "{\"command\":\"true\",\"cwd\":\"none\"}", "none");
     refuses(s, "read_file", "{\"path\":\"\"}", "empty");
+    /* None of them is cut short and then taken for another. */
+    refuses(s, "read_file", "{\"path\":\"a\\u0000b\"}", "path holds a NUL byte");
+    refuses(s, "write_file", "{\"path\":\"a\\u0000b\",\"content\":\"\"}", "path holds a NUL byte");
+    refuses(s, "list_dir", "{\"path\":\".\\u0000b\"}", "path holds a NUL byte");
+    refuses(s, "execute", "{\"command\":\"true\",\"cwd\":\".\\u0000b\"}", "cwd holds a NUL byte");
+    spec_missing(s, "ws/a");
 }
 
 static void row_039_a_binary_file_is_a_short_error(void **state)
