@@ -26,6 +26,9 @@ struct pinfold_sandbox_options {
     struct pinfold_audit_sink audit;
     pinfold_progress_fn on_progress; /* of seed and flush; may be NULL */
     void *on_progress_ctx;
+    const char *const
+            *sync_exclude; /* NULL-terminated patterns; what flush leaves alone besides
+                              the excludes, and start copies in all the same. NULL: none */
 };
 
 #define PINFOLD_SANDBOX_OPTIONS_INIT                   \

@@ -124,6 +124,7 @@ int pf_box_open(struct pf_box *box, const struct pf_options *options, const char
     what.seed_from = options->seed;
     what.seed_exclude = options->exclude;
     what.sync_policy = &policy;
+    what.sync_exclude = box->stay;
     what.sync_dest = options->sync;
     what.on_progress = pf_progress_update;
     what.on_progress_ctx = &box->progress;

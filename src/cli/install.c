@@ -23,15 +23,16 @@ static const struct client {
     bool comments;     /* its JSON may have some */
     bool types;        /* a server says what kind it is */
     bool is_users;     /* its documentation begins with the user's file */
+    bool roots;        /* it names the project's directory to a server that asks */
 } clients[] = {
     { "claude-code", ".mcp.json", ".claude.json", NULL, "mcpServers", NULL, "${%s}", false, true,
-      false },
-    { "codex", ".codex/config.toml", ".codex/config.toml", "CODEX_HOME", NULL, NULL, NULL, false,
       false, true },
+    { "codex", ".codex/config.toml", ".codex/config.toml", "CODEX_HOME", NULL, NULL, NULL, false,
+      false, true, false },
     { "cursor", ".cursor/mcp.json", ".cursor/mcp.json", NULL, "mcpServers", "${workspaceFolder}",
-      "${env:%s}", false, false, false },
+      "${env:%s}", false, false, false, true },
     { "vscode", ".vscode/mcp.json", ".config/Code/User/mcp.json", "XDG_CONFIG_HOME", "servers",
-      "${workspaceFolder}", "${env:%s}", true, true, false },
+      "${workspaceFolder}", "${env:%s}", true, true, false, true },
 };
 
 static const struct client *find_client(const char *name)
@@ -78,7 +79,7 @@ static json_t *started(const struct client *client, const struct pf_options *opt
     for (char **word = options->command; *word; word++)
         json_array_append_new(args, json_string(*word));
     /* For all projects it is the client's root that is seeded, where it names one. */
-    if (!options->command[0] && !user) {
+    if (!options->command[0] && (!user || !client->roots)) {
         json_array_append_new(args, json_string("--seed"));
         json_array_append_new(args, json_string(client->directory ? client->directory : "."));
     }
@@ -128,6 +129,25 @@ static char *file_of(const struct client *client, bool user)
     return asprintf(&path, "%s/%s", base, below) < 0 ? NULL : path;
 }
 
+/* Whether what lies in a project leads out of it by a link. Who wrote the project says where its
+ * links lead, and could have a file changed that this user has elsewhere. What is not there yet is
+ * made in its directory, and a link to nothing is replaced. */
+static bool leads_out(const char *path)
+{
+    char here[PATH_MAX], there[PATH_MAX], parent[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t len;
+
+    snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    if (!realpath(".", here))
+        return true;
+    if (!realpath(path, there) && (errno != ENOENT || !realpath(parent, there)))
+        return errno != ENOENT;
+    len = strlen(here);
+    return strncmp(there, here, len) != 0 ||
+           (there[len] != '/' && there[len] != '\0' && here[len - 1] != '/');
+}
+
 /* ---- doing it ---- */
 
 static int change(const struct client *client, const struct pf_edit *edit, const char *name,
@@ -153,8 +173,15 @@ static int write_file(const struct client *client, const char *path, bool user, 
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     char *text = NULL, *backup = NULL;
     struct pf_edit edit;
-    int r = pf_edit_open(&edit, path, &err);
+    int r;
 
+    if (!user && leads_out(path)) {
+        pf_say("%s: a link leads out of the project; left as it is, without --write you see what "
+               "to add",
+               path);
+        return PF_EXIT_FAILED;
+    }
+    r = pf_edit_open(&edit, path, &err);
     if (r == 0)
         r = change(client, &edit, name, value, &text, &err);
     if (r == 0 && edit.exists && strcmp(text, edit.text) == 0)

@@ -62,15 +62,20 @@ static int read_value(struct pf_http_token *token, const char *path, struct pinf
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     char text[PF_HTTP_TOKEN_MAX + 4];
+    const char *wrong = NULL;
     struct stat st;
     ssize_t len;
     int r;
 
     if (fd < 0)
         return fail(err, PINFOLD_EOS, errno, path, "");
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & 0077) {
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        wrong = st.st_mode & 0077                          ? "others can read it; chmod 600"
+                : st.st_uid != geteuid() && st.st_uid != 0 ? "it belongs to another user"
+                                                           : NULL;
+    if (wrong) {
         close(fd);
-        return fail(err, PINFOLD_EVALUE, 0, path, "others can read it; chmod 600");
+        return fail(err, PINFOLD_EVALUE, 0, path, wrong);
     }
     len = read(fd, text, sizeof(text));
     r = len < 0 ? fail(err, PINFOLD_EOS, errno, path, "")

@@ -25,10 +25,15 @@ enum { FILE_MAX = 4 * 1024 * 1024 };
 
 json_t *pf_mcp_templates_list(struct pf_mcp_call *call, struct pf_mcp_fault *fault)
 {
-    json_t *result = json_object(), *list = json_array(), *template = json_object();
-    int bad = pf_mcp_put(template, "uriTemplate", json_string(PF_MCP_FILE_URI "{+path}"));
+    json_t *result, *list, *template;
+    int bad;
 
-    (void)fault;
+    if (json_object_get(call->message.params, "cursor"))
+        return pf_mcp_fail(fault, PF_MCP_INVALID_PARAMS, "Invalid cursor: the list has one page");
+    result = json_object();
+    list = json_array();
+    template = json_object();
+    bad = pf_mcp_put(template, "uriTemplate", json_string(PF_MCP_FILE_URI "{+path}"));
     bad |= pf_mcp_put(template, "name", json_string("workspace-file"));
     if (call->version >= PF_MCP_2025_06_18)
         bad |= pf_mcp_put(template, "title", json_string("A file of the workspace"));
@@ -74,7 +79,7 @@ static long begin_of(const json_t *cursor)
 
     if (!cursor || json_is_null(cursor))
         return 0;
-    if (!text || *text < '1' || *text > '9')
+    if (!text || *text < '1' || *text > '9' || strlen(text) != json_string_length(cursor))
         return -1;
     begin = strtol(text, &end, 10);
     return *end || begin > LISTED_MAX ? -1 : begin;

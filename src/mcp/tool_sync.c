@@ -103,7 +103,8 @@ static int list_left_out(struct pf_mcp_call *call, struct pinfold_sandbox *sandb
     if (count)
         pf_mcp_addf(ret,
                     "[%zu more files have changed that sync leaves alone, because they are not of "
-                    "the kinds that come home; everything=true shows them.]",
+                    "the kinds that come home, or settings of other programs; everything=true "
+                    "shows them.]",
                     count);
     pf_mcp_set(ret, "left_out", list);
     return r;

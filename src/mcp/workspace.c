@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "cli/say.h"
+#include "mcp/settings.h"
 
 /* How long the first request waits for a client that has roots and does not name them, and how
  * often whoever waits looks whether he is still to. */
@@ -58,6 +59,20 @@ static void tell_seed(struct pf_mcp_server *server, const struct pinfold_seed_re
         pf_mcp_log(server, PF_MCP_INFO, "the workspace is empty: no seed was named");
 }
 
+/* Make the sandbox of what the options say. */
+static int make_sandbox(struct pf_box *box, const struct pf_options *options, const char *place,
+                        struct pinfold_error *err)
+{
+    const char *stay[PF_MCP_SETTINGS + 1];
+    int r;
+
+    pf_mcp_settings_stay(options->include, stay);
+    box->stay = stay;
+    r = pf_box_open(box, options, place, err);
+    box->stay = NULL;
+    return r;
+}
+
 /* Make the sandbox and start it. Nobody else touches the box meanwhile. */
 static int open_box(struct pf_mcp_server *server, const char *root, struct pinfold_cancel *cancel,
                     struct pinfold_error *err)
@@ -76,7 +91,7 @@ static int open_box(struct pf_mcp_server *server, const char *root, struct pinfo
         place = r < 0 ? NULL : pinfold_temp_workspace_path(box->temporary);
     }
     if (r == 0)
-        r = pf_box_open(box, &options, place, err);
+        r = make_sandbox(box, &options, place, err);
     if (r == 0)
         r = pinfold_sandbox_start(box->sandbox, &seed, cancel, err);
     for (size_t i = 0; r < 0 && i < seed.errors.count && i < 20; i++)

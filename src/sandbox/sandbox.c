@@ -30,6 +30,8 @@ static int check_options(const struct pinfold_sandbox_options *options, int64_t 
         r = pf_ttl_ns(options->ttl_seconds, ret_ttl_ns, err);
     if (r == 0)
         r = pinfold_patterns_check(options->seed_exclude, err);
+    if (r == 0)
+        r = pinfold_patterns_check(options->sync_exclude, err);
     if (r < 0)
         return pf_wrap(err, r, "Sandbox");
     if (!options->backend)
@@ -61,6 +63,7 @@ static int configure(struct pinfold_sandbox *sandbox, const struct pinfold_sandb
 {
     _cleanup_free_ char *dest = NULL;
     const char *const *excludes[3] = { 0 };
+    char **stay;
     int r = 0;
 
     if (options->seed_from)
@@ -77,8 +80,14 @@ static int configure(struct pinfold_sandbox *sandbox, const struct pinfold_sandb
     excludes[0] = (const char *const *)sandbox->sync.exclude; /* defaults and the policy's */
     excludes[1] = options->seed_exclude;
     sandbox->exclude = pf_strv_concat(excludes, 2);
-    if (!sandbox->exclude)
+    excludes[1] = options->sync_exclude;
+    stay = pf_strv_concat(excludes, 2);
+    if (!sandbox->exclude || !stay) {
+        pf_strv_free(stay);
         return pf_fail_nomem(err);
+    }
+    pf_strv_free(sandbox->sync.exclude);
+    sandbox->sync.exclude = stay;
     return make_manager(sandbox, options, err);
 }
 

@@ -119,8 +119,9 @@ def test_json_is_printed_and_nothing_is_written(home, client, expected):
 
 def test_toml_is_printed_for_codex(home):
     done = home.run("codex", "-q")
-    assert tomllib.loads(done.stdout) == {"mcp_servers": {"pinfold": {"command": command(),
-                                                                      "args": ["mcp"]}}}
+    # Codex has no roots, and starts its servers in the directory that it works in.
+    assert tomllib.loads(done.stdout) == {
+        "mcp_servers": {"pinfold": {"command": command(), "args": ["mcp", "--seed", "."]}}}
     assert done.stderr == ""
     done = home.run("codex", "-q", "--", "--seed", 'a "b"\\\n', "--net", "allow=é")
     assert tomllib.loads(done.stdout)["mcp_servers"]["pinfold"]["args"] == [
@@ -273,7 +274,7 @@ def test_everything_else_in_codex_s_file_stays_line_by_line(home):
     text = file.read_text()
     assert text.startswith(CODEX_TOML + "\n[mcp_servers.pinfold]\n")
     expected = tomllib.loads(CODEX_TOML)
-    expected["mcp_servers"]["pinfold"] = {"command": command(), "args": ["mcp"]}
+    expected["mcp_servers"]["pinfold"] = {"command": command(), "args": ["mcp", "--seed", "."]}
     assert tomllib.loads(text) == expected
     # Another section behind it, and again: it is exchanged where it stands.
     file.write_text(text + "\n# the end\n[tui]\nnotifications = true\n")
@@ -313,6 +314,28 @@ def test_a_link_stays_one_and_what_it_leads_to_is_changed(home, tmp_path):
     home.write("claude-code", "--scope", "user")
     assert link.is_symlink() and json.loads(real.read_text())["mcpServers"]["pinfold"]
     assert (tmp_path / "dotfiles.json.bak").read_text() == '{"a": 1}'
+
+
+@pytest.mark.parametrize("client, link, file", [
+    ("claude-code", ".mcp.json", "servers.json"), ("vscode", ".vscode", "mcp.json"),
+    ("vscode", ".vscode", None), ("codex", ".codex", "config.toml"),
+])
+def test_a_link_of_a_project_does_not_lead_out_of_it(home, tmp_path, client, link, file):
+    outside = tmp_path / "project-of-another"
+    outside.mkdir()
+    if file:
+        (outside / file).write_text("")
+    (home.project / link).symlink_to(outside / file if link == ".mcp.json" else outside)
+    assert "leads out of the project" in home.refuse(client, "--scope", "project")
+    assert [path.read_text() for path in outside.iterdir()] == [""] * bool(file)
+
+
+def test_a_link_within_a_project_is_followed(home):
+    (home.project / "shared").mkdir()
+    (home.project / "shared/mcp.json").write_text("{}")
+    (home.project / ".mcp.json").symlink_to("shared/mcp.json")
+    home.write("claude-code")
+    assert "pinfold" in (home.project / "shared/mcp.json").read_text()
 
 
 def test_a_file_that_somebody_else_writes_meanwhile_is_never_half_of_either(home):

@@ -4,10 +4,13 @@
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Iterator
 
 import pytest
+
+from owners import BUILD
 
 from http_server import NEWEST, Client, Connection, Server, alive, wait_until
 
@@ -369,6 +372,27 @@ def test_options_that_are_wrong_are_explained(tmp_path, args, said):
     out, err = server.process.communicate(timeout=60)
     assert (server.process.returncode, out) == (125, "")
     assert said in err
+
+
+@pytest.mark.parametrize("option", ["--token=me:read_only", "--http-host=x", "--http-anywhere",
+                                    "--http-resume=2"])
+def test_options_of_http_are_not_passed_over_without_it(option):
+    done = subprocess.run([BUILD / "pinfold", "mcp", option], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"{option.split('=')[0]} goes with --http" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
+def test_a_token_of_another_user_is_none(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("x" * 20)
+    file.chmod(0o600)
+    os.chown(file, 12345, -1)
+    server = Server(tmp_path, *LOCAL, "--token", f"x:read_only:file:{file}")
+    out, err = server.process.communicate(timeout=60)
+    assert (server.process.returncode, out) == (125, "")
+    assert "it belongs to another user" in err
 
 
 def test_other_addresses_and_names_are_served_when_that_is_said(tmp_path):

@@ -109,8 +109,8 @@ def test_notifications_that_nobody_knows_are_passed_over(client) -> None:
     assert client.request("ping") == {}
 
 
-@pytest.mark.parametrize("method", ["tools/list", "resources/list"])
-@pytest.mark.parametrize("cursor", ["nonsense", "-1", "99999999999999999999", 5, ""])
+@pytest.mark.parametrize("method", ["tools/list", "resources/list", "resources/templates/list"])
+@pytest.mark.parametrize("cursor", ["nonsense", "-1", "99999999999999999999", 5, "", "1\0"])
 def test_a_cursor_that_was_never_given_out_is_refused(client, method: str, cursor) -> None:
     with pytest.raises(Failure) as failure:
         client.request(method, cursor=cursor)

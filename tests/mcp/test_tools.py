@@ -280,6 +280,36 @@ def test_changes_are_shown_and_taken_home(start, project: Path, mode: str) -> No
     assert client.call("sync").data["files"] == 0
 
 
+SETTINGS = [".claude/settings.json", ".mcp.json", ".vscode/tasks.json", "src/.cursor/mcp.json"]
+
+
+def write_settings(client) -> None:
+    for path in SETTINGS:
+        client.call("write_file", path=path, content='{"hooks": "touch here"}')
+
+
+def test_settings_of_programs_outside_do_not_come_home(start, project: Path) -> None:
+    (project / ".vscode").mkdir()
+    (project / ".vscode/tasks.json").write_text("{}")
+    client = start("--seed", project, "--include", "**")
+    assert client.call("read_file", path=".vscode/tasks.json").text == "{}"
+    write_settings(client)
+    client.call("write_file", path="claude.json", content="{}")
+    diff = client.call("diff").data
+    assert [one["path"] for one in diff["changes"]] == ["claude.json"]
+    assert sorted(diff["left_out"]) == SETTINGS
+    assert client.call("sync").data["files"] == 1
+    assert (project / ".vscode/tasks.json").read_text() == "{}"
+    assert not any((project / path).exists() for path in SETTINGS if path[1:3] != "vs")
+
+
+def test_settings_come_home_when_the_user_names_them(start, project: Path) -> None:
+    client = start("--seed", project, "--include", "**", "--include", ".vscode/**")
+    write_settings(client)
+    assert client.call("sync").data["files"] == 1
+    assert [path for path in SETTINGS if (project / path).exists()] == [".vscode/tasks.json"]
+
+
 def test_a_diff_that_is_long_can_be_read_in_full(start, project: Path) -> None:
     client = start("--seed", project)
     client.call("execute", command="seq 1 20000 > src/many.c")

@@ -15,7 +15,7 @@
 #include "tempdir.h"
 
 struct fixture {
-    char dir[256], work[300], out[300];
+    char dir[256], work[300], out[300], seed[300];
     struct pinfold_backend *backend;
     struct pinfold_sandbox *sandbox;
 };
@@ -29,17 +29,24 @@ static void ignore(void *ctx, enum pinfold_log_level level, const char *message)
 
 static int setup(void **state)
 {
-    static const char *const everything[] = { "**", NULL };
+    static const char *const everything[] = { "**", NULL }, *const stay[] = { "stays", NULL };
     struct pinfold_sync_policy policy = { .sync_include_patterns = everything };
     struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
     struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
     struct fixture *f = calloc(1, sizeof(*f));
+    char stays[310];
+    int fd;
 
     pinfold_log_set_handler(ignore, NULL);
     assert_non_null(test_tempdir("flush-except", f->dir, sizeof(f->dir)));
     snprintf(f->work, sizeof(f->work), "%s/work", f->dir);
     snprintf(f->out, sizeof(f->out), "%s/out", f->dir);
+    snprintf(f->seed, sizeof(f->seed), "%s/seed", f->dir);
+    snprintf(stays, sizeof(stays), "%s/stays", f->seed);
     assert_int_equal(mkdir(f->work, 0700), 0);
+    assert_int_equal(mkdir(f->seed, 0700), 0);
+    fd = open(stays, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(close(fd), 0);
     local.workspace_root = f->work;
     assert_int_equal(pinfold_local_backend_new(&local, &f->backend, NULL), 0);
     options.workspace_id = "w";
@@ -47,6 +54,8 @@ static int setup(void **state)
     options.ttl_seconds = 100;
     options.sync_policy = &policy;
     options.sync_dest = f->out;
+    options.sync_exclude = stay;
+    options.seed_from = f->seed;
     assert_int_equal(pinfold_sandbox_new(&options, &f->sandbox, NULL), 0);
     assert_int_equal(pinfold_sandbox_start(f->sandbox, NULL, NULL, NULL), 0);
     *state = f;
@@ -147,6 +156,19 @@ static void an_empty_path_is_refused_and_nothing_is_written(void **state)
     flush(f, NULL, 1);
 }
 
+static void what_is_never_to_come_home_is_seeded_all_the_same(void **state)
+{
+    struct fixture *f = *state;
+    char path[400];
+
+    snprintf(path, sizeof(path), "%s/stays", f->work);
+    assert_int_equal(access(path, F_OK), 0);
+    put(f, "deep/stays/a");
+    put(f, "stays.not");
+    flush(f, NULL, 1);
+    assert_true(came_home(f, "stays.not"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +177,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_path_is_no_pattern, setup, teardown),
         cmocka_unit_test_setup_teardown(without_paths_it_is_a_plain_flush, setup, teardown),
         cmocka_unit_test_setup_teardown(an_empty_path_is_refused_and_nothing_is_written, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_is_never_to_come_home_is_seeded_all_the_same, setup,
                                         teardown),
     };
 
