@@ -9,6 +9,7 @@
 #include "agent/schema_parts.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/utf8.h"
 
 enum { PROBLEMS_MAX = 6, SHOWN_MAX = 48 };
@@ -184,7 +185,8 @@ static bool is_multiple(const json_t *value, const json_t *of)
         return json_integer_value(of) == -1 ||
                json_integer_value(value) % json_integer_value(of) == 0;
     quotient = json_number_value(value) / json_number_value(of);
-    return isfinite(quotient) && !(quotient < trunc(quotient)) && !(quotient > trunc(quotient));
+    /* So large a number has no room for a fraction. */
+    return isfinite(quotient) && (fabs(quotient) >= 0x1p63 || pf_is_whole(quotient));
 }
 
 static void check_number(struct checker *c, const json_t *schema, const json_t *value,
