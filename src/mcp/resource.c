@@ -162,11 +162,11 @@ static json_t *read_file(struct pf_mcp_call *call, const char *uri, const char *
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_sandbox *sandbox;
     bool is_text = false;
-    int r = pf_mcp_workspace_begin(call->session, call->cancel, &sandbox, &err);
+    int r = pf_mcp_reading_begin(call->session, call->cancel, &sandbox, &err);
 
     if (r == 0) {
         r = pf_mcp_read_whole(sandbox, path, &bytes, &is_text, call->cancel, &err);
-        pf_mcp_workspace_end(call->session);
+        pf_mcp_reading_end(call->session);
     }
     if (r == -PINFOLD_EOS || r == -PINFOLD_EPATH)
         return pf_mcp_fail(fault, PF_MCP_NO_RESOURCE, "Resource not found: %s", err.msg);

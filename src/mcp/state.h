@@ -23,6 +23,7 @@ struct pf_mcp_workspace {
     unsigned asked;     /* clients that were asked for their roots and have not answered */
     bool waited;        /* for them, and in vain: that is not done twice */
     unsigned users;     /* calls and processes in it */
+    unsigned readers;   /* of them, those that may hold a whole file */
     int64_t idle_since; /* CLOCK_MONOTONIC, with no users */
     bool overlay;       /* its directory has only what was changed */
 };
@@ -60,6 +61,12 @@ void pf_mcp_workspace_init(struct pf_mcp_workspace *workspace);
 int pf_mcp_workspace_begin(struct pf_mcp_session *session, struct pinfold_cancel *cancel,
                            struct pinfold_sandbox **ret, struct pinfold_error *err);
 void pf_mcp_workspace_end(struct pf_mcp_session *session);
+
+/* As pf_mcp_workspace_begin(), for what holds a whole file in memory: few do at once, the others
+ * wait. Memory that agents have this process take is held by no limit of the sandbox. */
+int pf_mcp_reading_begin(struct pf_mcp_session *session, struct pinfold_cancel *cancel,
+                         struct pinfold_sandbox **ret, struct pinfold_error *err);
+void pf_mcp_reading_end(struct pf_mcp_session *session);
 
 /* Whether the client works in another workspace than before, and has to be told: true once. */
 bool pf_mcp_workspace_renewed(struct pf_mcp_session *session);

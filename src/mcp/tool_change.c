@@ -22,12 +22,12 @@ static int run_edit(struct pf_mcp_call *call, const json_t *args, struct pf_mcp_
     options.old_text = pf_mcp_string(args, "old_text", &options.old_len);
     options.new_text = pf_mcp_string(args, "new_text", &options.new_len);
     options.replace_all = pf_mcp_flag(args, "replace_all", false);
-    r = options.path ? pf_mcp_workspace_begin(call->session, call->cancel, &sandbox, err)
+    r = options.path ? pf_mcp_reading_begin(call->session, call->cancel, &sandbox, err)
                      : -err->code;
     if (r < 0)
         return r;
     r = pinfold_sandbox_edit(sandbox, &options, &result, call->cancel, err);
-    pf_mcp_workspace_end(call->session);
+    pf_mcp_reading_end(call->session);
     if (r < 0)
         return r;
     pf_mcp_addf(ret, "Replaced %" PRIu64 " time%s in %s, first on line %" PRIu64 ".",

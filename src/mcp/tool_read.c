@@ -163,7 +163,7 @@ static int run(struct pf_mcp_call *call, const json_t *args, struct pf_mcp_resul
     json_int_t offset = pf_mcp_integer(args, "offset", 0);
     struct pinfold_sandbox *sandbox;
     uint64_t lines = 0;
-    int r = path ? pf_mcp_workspace_begin(call->session, call->cancel, &sandbox, err) : -err->code;
+    int r = path ? pf_mcp_reading_begin(call->session, call->cancel, &sandbox, err) : -err->code;
 
     if (r < 0)
         return r;
@@ -173,7 +173,7 @@ static int run(struct pf_mcp_call *call, const json_t *args, struct pf_mcp_resul
         show_text(&text, (uint64_t)offset, lines, cut(&text, pf_mcp_shown(call->session)), ret);
     else if (r == -PINFOLD_EENCODING)
         r = read_binary(call, sandbox, path, ret, err);
-    pf_mcp_workspace_end(call->session);
+    pf_mcp_reading_end(call->session);
     return r;
 }
 

@@ -13,6 +13,8 @@
  * often whoever waits looks whether he is still to. */
 #define ROOTS_NS INT64_C(3000000000)
 #define LOOK_NS 50000000L
+/* Files of up to PINFOLD_READ_MAX_BYTES that are in memory at once. */
+enum { READERS_MAX = 4 };
 
 void pf_mcp_workspace_init(struct pf_mcp_workspace *workspace)
 {
@@ -190,6 +192,38 @@ void pf_mcp_workspace_end(struct pf_mcp_session *session)
     if (--workspace->users == 0)
         workspace->idle_since = pf_mcp_now();
     pthread_mutex_unlock(&workspace->lock);
+}
+
+int pf_mcp_reading_begin(struct pf_mcp_session *session, struct pinfold_cancel *cancel,
+                         struct pinfold_sandbox **ret, struct pinfold_error *err)
+{
+    struct pf_mcp_workspace *workspace = &session->server->workspace;
+    int r = pf_mcp_workspace_begin(session, cancel, ret, err);
+
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&workspace->lock);
+    while (r == 0 && workspace->readers >= READERS_MAX) {
+        look_again(workspace);
+        if (pinfold_cancel_fired(cancel))
+            r = cancelled(err);
+    }
+    workspace->readers += r == 0;
+    pthread_mutex_unlock(&workspace->lock);
+    if (r < 0)
+        pf_mcp_workspace_end(session);
+    return r;
+}
+
+void pf_mcp_reading_end(struct pf_mcp_session *session)
+{
+    struct pf_mcp_workspace *workspace = &session->server->workspace;
+
+    pthread_mutex_lock(&workspace->lock);
+    if (workspace->readers-- == READERS_MAX)
+        pthread_cond_broadcast(&workspace->changed);
+    pthread_mutex_unlock(&workspace->lock);
+    pf_mcp_workspace_end(session);
 }
 
 bool pf_mcp_workspace_renewed(struct pf_mcp_session *session)

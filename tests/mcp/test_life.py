@@ -2,6 +2,7 @@
 """Many requests at once, cancelling, processes, and how a server ends: with nothing left of it."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from client import Client, Failure, processes_with
+from client import Client, Failure, Result, processes_with
 from conftest import wait_until
 from owners import BUILD, IS_ROOT, STRANGER, copy_programs, credentials
 
@@ -461,3 +462,17 @@ def test_an_ordinary_user_has_the_same_server(tmp_path: Path) -> None:
         assert process.wait(timeout=60) == 0
     assert b'"stdout":"agent\\n/workspace\\n"' in replies[1]
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.plain
+def test_readers_of_large_files_take_turns(client):
+    """What agents have the server hold in memory is within no limit of the sandbox."""
+    client.call("execute", command="yes line | head -c 32M > large")
+    ids = {client.begin_call("read_file", path="large", limit=1) for _ in range(32)}
+    while ids:
+        reply = client.receive()
+        assert Result(reply["result"]).data["next_offset"] == 1, reply
+        ids.remove(reply["id"])
+    status = Path(f"/proc/{client.process.pid}/status").read_text()
+    peak = int(re.search(r"VmHWM:\s*(\d+) kB", status)[1])
+    assert peak < 400 * 1024, f"{peak} KiB: all at once would be 1 GiB"
