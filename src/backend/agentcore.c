@@ -259,8 +259,8 @@ static int find_home(struct pf_ac_box *box, struct pinfold_cancel *cancel,
     if (text)
         text[strcspn(text, "\r\n")] = '\0';
     if (output.status != 0 || !text || !is_plain_path(text)) {
-        r = pf_fail(err, PINFOLD_EBACKEND, "AgentCore: no workspace can be made: \"%s\"",
-                    PF_QUOTE(output.errs.data ? output.errs.data : ""));
+        r = pf_fail(err, PINFOLD_EBACKEND, "AgentCore: no workspace can be made in \"%s\": \"%s\"",
+                    PF_QUOTE(text ? text : ""), PF_QUOTE(output.errs.data ? output.errs.data : ""));
     } else {
         box->home = strdup(text);
         if (!box->home ||

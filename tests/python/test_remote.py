@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,14 @@ DAYTONA = """if True:
 
 
 def beside(fake: str, text: str, tmp_path: Path, **env: str) -> "subprocess.CompletedProcess[str]":
-    """Run a program beside a fake service of its own."""
-    return subprocess.run(
-        [sys.executable, TESTS / fake / "with_fake.py", sys.executable, "-c", text], cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(BUILD / "python"), "TMPDIR": str(tmp_path), **env},
-        text=True, timeout=600, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    """Run a program beside a fake service of its own, whose directories have short names: a service
+    with very long ones would be refused."""
+    with tempfile.TemporaryDirectory(prefix="pf-") as short:
+        return subprocess.run(
+            [sys.executable, TESTS / fake / "with_fake.py", sys.executable, "-c", text],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(BUILD / "python"), "TMPDIR": short, **env},
+            text=True, timeout=600, stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
 
 def test_agentcore_sessions_work_against_the_fake(tmp_path: Path) -> None:
