@@ -47,7 +47,7 @@ def parsed(data: bytes) -> object:
 def long_home() -> bytes:
     """The home's name in binary recordings, which were not made nameless."""
     body = data_of(recorded("043-*")[0]["response"]["body"])
-    return re.search(rb'filename="([^"]+)/work/deep/', body)[1]
+    return re.search(rb'filename="([^"]+)/[^"/]+/deep/', body)[1]
 
 
 def one_home(data: bytes, home: bytes) -> bytes:
