@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/interrupt.h"
 
-#include <signal.h>
 #include <stddef.h>
 #include <sys/time.h>
 #include <time.h>
@@ -36,12 +35,25 @@ static void wake(int number)
     (void)number;
 }
 
-int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error *err)
+void pf_signals_catch(const struct sigaction *action)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+    struct sigaction old;
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        /* nohup and "&" in a script ignore signals for their commands: that stays so. */
+        sigaction(numbers[i], action, &old);
+        if (old.sa_handler == SIG_IGN)
+            sigaction(numbers[i], &old, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error *err)
+{
     /* No SA_RESTART: a write that blocks on our stdout has to notice. */
     struct sigaction action = { .sa_handler = wake };
-    struct sigaction old;
     int r = pinfold_cancel_new(ret_cancel, err);
 
     if (r < 0)
@@ -49,15 +61,7 @@ int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error 
     token = *ret_cancel;
     sigaction(SIGALRM, &action, NULL);
     action.sa_handler = fire;
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        /* nohup and "&" in a script ignore signals for their commands: that stays so. */
-        sigaction(numbers[i], &action, &old);
-        if (old.sa_handler == SIG_IGN)
-            sigaction(numbers[i], &old, NULL);
-    }
-    /* Both are errors of a write, then, which is told and cleaned up after. */
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
+    pf_signals_catch(&action);
     return 0;
 }
 

@@ -3,13 +3,18 @@
 #ifndef PF_CLI_INTERRUPT_H
 #define PF_CLI_INTERRUPT_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #include <pinfold/cancel.h>
 
-/* Catch SIGINT, SIGTERM, SIGHUP and SIGQUIT, unless they were ignored when we started, and ignore
- * SIGPIPE and SIGXFSZ, so that a closed stdout and a limit on file sizes are errors of write(2).
- * Returns 0 or a negative pinfold_code. */
+/* What every long-lived command does: SIGINT, SIGTERM, SIGHUP and SIGQUIT get the action, unless
+ * they were ignored when we started, and SIGPIPE and SIGXFSZ are ignored, so that a closed stdout
+ * and a limit on file sizes are errors of write(2). */
+void pf_signals_catch(const struct sigaction *action);
+
+/* pf_signals_catch(), and the first of them fires the token. Returns 0 or a negative pinfold_code.
+ */
 int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error *err);
 
 /* The signal that fired the token, or 0. */

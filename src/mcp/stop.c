@@ -2,12 +2,13 @@
 #include "mcp/stop.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "cli/interrupt.h"
 
 static int wake = -1;
 static volatile sig_atomic_t caught;
@@ -24,8 +25,7 @@ static void stop(int number)
 
 int pf_mcp_stop_catch(struct pinfold_error *err)
 {
-    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-    struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART }, old;
+    struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART };
 
     wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake < 0) {
@@ -33,13 +33,7 @@ int pf_mcp_stop_catch(struct pinfold_error *err)
         snprintf(err->msg, sizeof(err->msg), "make an eventfd: %s", strerror(errno));
         return -PINFOLD_EOS;
     }
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        sigaction(numbers[i], &action, &old);
-        if (old.sa_handler == SIG_IGN)
-            sigaction(numbers[i], &old, NULL);
-    }
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
+    pf_signals_catch(&action);
     return 0;
 }
 
