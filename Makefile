@@ -20,7 +20,7 @@ build: deps-build ## leave build/pinfold and build/libpinfold.so
 test: deps-test ## build with gcc, clang, sanitizers and valgrind, and run every test and gate
 	@tools/run-tests
 
-soak: build deps-test ## proofs of the isolated backend, and agents under stress, at full length: minutes
+soak: build deps-test ## proofs, agents under stress, and random work in trouble, at full length: hours
 	@meson configure $(BUILD) -Dtests=true && ninja -C $(BUILD)
 	@PINFOLD_BUILD=$(BUILD) PINFOLD_KILLS=200 PINFOLD_HAMMER_SECONDS=60 PINFOLD_IDLE=1000 \
 		/usr/bin/python3 -m pytest -q -s -p no:cacheprovider tests/proof
@@ -30,6 +30,8 @@ soak: build deps-test ## proofs of the isolated backend, and agents under stress
 		meson setup -Db_sanitize=thread -Db_lundef=false -Dtests=true $(BUILD)-tsan
 	@ninja -C $(BUILD)-tsan stress-threads
 	@PF_STRESS_SECONDS=60 meson test -C $(BUILD)-tsan --no-rebuild --verbose stress_threads
+	@PINFOLD_BUILD=$(BUILD) PINFOLD_SOAK_SECONDS=$${PINFOLD_SOAK_SECONDS:-7200} \
+		/usr/bin/python3 -m pytest -q -s -p no:cacheprovider tests/soak
 
 bench: build ## measure against cp, cat and sh, and write bench/results.md
 	@meson configure $(BUILD) -Dbench=true && ninja -C $(BUILD)
