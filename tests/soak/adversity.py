@@ -44,11 +44,12 @@ def killing(rng: random.Random, victim: Callable[[], int | None],
 
 def someone_inside(rng: random.Random, place: Place, owner: int, local: bool,
                    count: Callable[[str], None]) -> Callable[[], int | None]:
-    """A process that the owner has started: the first one of a sandbox, a supervisor, a command.
-    local: nobody holds what a supervisor outside of a sandbox has started but itself."""
+    """A process that the owner has started, and which need not be its child: the first one of a
+    sandbox, a supervisor, a command. local: nobody holds what a supervisor outside of a sandbox has
+    started but itself."""
     def find() -> int | None:
-        found = [one for one in place.descendants(owner)
-                 if not (local and one[1].startswith("pinfold"))]
+        found = [one for one in place.descendants()
+                 if one[0] != owner and not (local and one[1].startswith("pinfold"))]
         if not found:
             return None
         name = rng.choice(sorted({name for _, name in found}))
