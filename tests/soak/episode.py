@@ -371,7 +371,7 @@ class Lasting(Episode):
     def may_fail(self, action: Callable[..., Any], *args: Any) -> Any:
         """Perform it, perhaps in trouble."""
         try:
-            with self.trouble(0.15):
+            with self.trouble(0.2):
                 return action(*args)
         except Failed as error:
             self.failed(action.__name__, error)

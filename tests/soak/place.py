@@ -113,7 +113,7 @@ class Place:
 
     def seen_mounts(self) -> list[str]:
         return [line for line in Path("/proc/self/mountinfo").read_text().splitlines()
-                if str(self.top) in line or "pinfold" in line]
+                if str(self.top) in line]
 
     def sweep(self, backend: str) -> None:
         """What the next run does for one that was killed."""
