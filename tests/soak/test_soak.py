@@ -29,7 +29,7 @@ import pytest
 from owners import BUILD, IS_ROOT, STRANGER, copy_programs
 
 HERE = Path(__file__).resolve().parent
-SECONDS = float(os.environ.get("PINFOLD_SOAK_SECONDS", "50"))
+SECONDS = float(os.environ.get("PINFOLD_SOAK_SECONDS", "45"))
 SEED = os.environ.get("PINFOLD_SOAK_SEED", str(random.randrange(1 << 32)))
 EPISODE = os.environ.get("PINFOLD_SOAK_EPISODE", "")
 ONLY = os.environ.get("PINFOLD_SOAK_ONLY", "")
@@ -96,9 +96,11 @@ def start(top: Path, number: int, uid: int, name: str, fakes: Fakes) -> subproce
 
 
 def explain(said: dict[str, Any]) -> str:
+    only = f"PINFOLD_SOAK_ONLY={ONLY} " if ONLY else ""
     return "\n".join([f"episode {said['episode']}: {said['face']} on {said['backend']}",
                       *said["story"], said["error"],
-                      f"again: PINFOLD_SOAK_EPISODE={said['episode']} pytest-3 -s tests/soak"])
+                      f"again: {only}PINFOLD_SOAK_EPISODE={said['episode']} "
+                      "pytest-3 -s tests/soak"])
 
 
 def test_nothing_is_lost_and_nothing_is_left(top: Path) -> None:
@@ -125,6 +127,6 @@ def test_nothing_is_lost_and_nothing_is_left(top: Path) -> None:
             worker.kill()
         for one in fakes:
             one.end()
-    print(f"seed {SEED}", *(f"{what}: {count}" for what, count in sorted(counts.items())), sep="\n")
+    print(f"seed {EPISODE or SEED}", *(f"{what}: {count}" for what, count in sorted(counts.items())), sep="\n")
     assert not failures, "\n\n".join(failures)
     assert counts
