@@ -16,6 +16,7 @@ from typing import Any, Callable, Iterator
 
 from place import Place
 
+A_WHILE = 10  # seconds
 SLACK = 40  # milliseconds within which most operations are over
 
 
@@ -60,18 +61,25 @@ def someone_inside(rng: random.Random, place: Place, owner: int, local: bool,
 
 @contextlib.contextmanager
 def limited(pid: int, what: int, value: int) -> Iterator[None]:
-    """A lower limit of a process, for a while."""
+    """A lower limit of a process, for a while: not for ever, since a server that has no descriptor
+    for a connection answers nobody until it has."""
     try:
         _, hard = resource.prlimit(pid, what)
         old = resource.prlimit(pid, what, (value, hard))
     except ProcessLookupError:
-        old = None
+        yield
+        return
+
+    def restore() -> None:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, what, old)
+    timer = threading.Timer(A_WHILE, restore)
+    timer.start()
     try:
         yield
     finally:
-        if old:
-            with contextlib.suppress(ProcessLookupError):
-                resource.prlimit(pid, what, old)
+        timer.cancel()
+        restore()
 
 
 def few_descriptors(rng: random.Random, pid: int) -> contextlib.AbstractContextManager[None]:

@@ -242,7 +242,7 @@ class Lasting(Episode):
         self.is_open = False
         assert self.owner
         if isinstance(self.owner, Mcp):
-            self.end_owner(whole=not self.spoiled and not self.hurt)
+            self.end_server(self.owner.pid)
             return
         try:
             self.may_fail(self.owner.close)
@@ -250,6 +250,17 @@ class Lasting(Episode):
             self.killed = True
         if not self.preloaded:
             self.count_descriptors()
+
+    def end_server(self, pid: int) -> None:
+        """Its results come home now, unless it is killed meanwhile."""
+        if self.rng.random() < 0.8:
+            self.end_owner(whole=not self.spoiled and not self.hurt)
+            return
+        self.count("trouble kill")
+        self.tell("trouble: kill")
+        self.hurt = True
+        with adversity.killing(self.rng, lambda: pid, self.tell):
+            self.end_owner(whole=False)
 
     def count_descriptors(self) -> None:
         assert self.owner

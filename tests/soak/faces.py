@@ -206,9 +206,15 @@ class Mcp:
     def call(self, name: str, **arguments: Any) -> Any:
         with self.answers(name):
             if self.server:
-                result = stdio.Result(self.ask(name, arguments)["result"])
+                message = self.ask(name, arguments)
+                if "error" in message:
+                    raise Failed(message["error"]["message"])
+                result = stdio.Result(message["result"])
             else:
-                result = self.client.call(name, **arguments)
+                try:
+                    result = self.client.call(name, **arguments)
+                except stdio.Failure as error:
+                    raise Failed(str(error)) from error
         if result.is_error:
             raise Failed(result.text)
         return result.data
