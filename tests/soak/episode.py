@@ -196,6 +196,8 @@ class Lasting(Episode):
         self.owner = Owner(self.place, self.face, preload)
         self.owners.append(self.owner.pid)
         self.closed_with: int | None = None
+        if self.face == "python":  # what the interpreter's own start makes of trouble is its own
+            self.owner.descriptors()
 
     def open(self, seeds: bool) -> bool:
         """Returns whether there is a sandbox now."""
@@ -324,8 +326,7 @@ class Lasting(Episode):
             kinds += ["cut"] * 3
         if not opening or isinstance(self.owner, Owner):
             kinds += ["kill", "inside", "inside", "descriptors", "files"]
-            # An interpreter that has just been started gives up by abort() for want of memory.
-            kinds += [] if self.parses_json() or (opening and self.face == "python") else ["memory"]
+            kinds += [] if self.parses_json() else ["memory"]
         if not kinds:
             yield
             return
