@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "net/aws_sources.h"
 
-#define MANDATORY_NS (10 * 60 * PF_NS_PER_SEC)
+#define MANDATORY_NS (INT64_C(10) * 60 * PF_NS_PER_SEC)
 #define RETRY_NS (60 * PF_NS_PER_SEC) /* after a renewal in good time has failed */
 
 struct renewal {
