@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <pinfold/pinfold.h>
@@ -120,7 +119,7 @@ static int run_plan(const struct pf_command *command, int argc, char **argv)
         status = pf_usage_error(command, "--sync without --seed has nowhere to go: name a "
                                          "directory, --sync=DIR");
     else if (options.wants_sync && stat(options.workspace, &st) < 0) {
-        pf_say("open the workspace %s: %s", options.workspace, strerror(errno));
+        pf_say("open the workspace %s: %s", options.workspace, pf_error_words(errno));
         status = PF_EXIT_FAILED;
     } else {
         /* Nothing runs: files are looked at, which takes no jail. */
