@@ -164,8 +164,9 @@ static ssize_t between(const struct command *command, const struct pf_buf *log, 
     const char *start = find_mark(command, log, 0, first), *end;
 
     start = start ? memchr(start, '\n', (size_t)(log->data + log->len - start)) : NULL;
-    if (!start++)
+    if (!start)
         return -1;
+    start++;
     end = last ? find_mark(command, log, (size_t)(start - log->data), last) : NULL;
     if (last && !end)
         return -1;
