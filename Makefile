@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 
-.PHONY: help run build test soak bench install clean fmt deps-build deps-test
+.PHONY: help run build test soak bench analyze install clean fmt deps-build deps-test deps-analyze
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,9 @@ bench: build ## measure against cp, cat and sh, and write bench/results.md
 	@meson configure $(BUILD) -Dbench=true && ninja -C $(BUILD)
 	@/usr/bin/python3 bench/bench.py $(BUILD)
 
+analyze: deps-analyze ## clang-tidy, cppcheck and gcc -fanalyzer: minutes
+	@tools/analyze
+
 install: build ## install library, headers, pkg-config file and command: PREFIX=/usr/local DESTDIR=
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
@@ -51,3 +54,6 @@ deps-build:
 
 deps-test:
 	@tools/deps test
+
+deps-analyze:
+	@tools/deps analyze
