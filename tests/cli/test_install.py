@@ -33,10 +33,12 @@ def prefix(root):
 
 @pytest.fixture
 def config(root, prefix):
-    """Ask pkg-config about the installation."""
+    """Ask pkg-config about the installation, where it finds nothing else: to build against it takes
+    none of what it was made of."""
     pcs = list(prefix.glob("lib/**/pinfold.pc"))
     assert len(pcs) == 1
-    env = {**os.environ, "PKG_CONFIG_PATH": str(pcs[0].parent), "PKG_CONFIG_SYSROOT_DIR": str(root)}
+    env = {**os.environ, "PKG_CONFIG_LIBDIR": str(pcs[0].parent),
+           "PKG_CONFIG_SYSROOT_DIR": str(root)}
     return lambda *args: output_of("pkg-config", *args, "pinfold", env=env).split()
 
 
