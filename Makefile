@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 
-.PHONY: help run build test soak bench install clean fmt deps-build deps-test
+.PHONY: help run build test soak bench install docs clean fmt deps-build deps-test
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ install: build ## install library, headers, pkg-config file and command: PREFIX=
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
 	@test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || ldconfig
+
+docs: deps-test ## leave the manual, with a page for each header, in build/docs for a browser
+	@tools/api-reference --html $(BUILD)/docs
 
 clean: ## remove what was built
 	@rm -rf build build-*

@@ -42,6 +42,15 @@ def config(root, prefix):
     return lambda *args: output_of("pkg-config", *args, "pinfold", env=env).split()
 
 
+def test_the_manual_is_installed(prefix):
+    for page in (ROOT / "man").glob("*.[1-9]"):
+        place = prefix / f"share/man/man{page.suffix[1:]}" / page.name
+        assert place.read_bytes() == page.read_bytes()
+    function = (prefix / "share/man/man3/pinfold_sandbox_new.3").read_text()
+    assert function == ".so man3/pinfold_sandbox.3\n"
+    assert ".Ss pinfold_sandbox_new\n" in (prefix / "share/man/man3/pinfold_sandbox.3").read_text()
+
+
 @pytest.mark.parametrize("compiler, language", [("gcc", "c"), ("clang++", "c++")])
 def test_a_program_builds_against_the_installation_and_runs(tmp_path, prefix, config, compiler,
                                                             language):
