@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 
-.PHONY: help run build test soak bench install docs clean fmt deps-build deps-test
+.PHONY: help run build test soak bench install docs deb clean fmt deps-build deps-test
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,10 @@ install: build ## install library, headers, pkg-config file and command: PREFIX=
 
 docs: deps-test ## leave the manual, with a page for each header, in build/docs for a browser
 	@tools/api-reference --html $(BUILD)/docs
+
+deb: ## leave Debian packages in build-deb, and prove that they install, run and go away: minutes
+	@packaging/build-deb
+	@packaging/check-deb build-deb
 
 clean: ## remove what was built
 	@rm -rf build build-*
