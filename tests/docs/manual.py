@@ -2,8 +2,12 @@
 """Reading the manual: what its pages say, in mdoc."""
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MAN = ROOT / "man"
@@ -43,3 +47,14 @@ def options(page: str) -> dict[str, Item]:
     """The long options that a page describes."""
     return {found[1]: item for item in items(sections(page).get("OPTIONS", ""))
             if (found := re.match(r"Fl -([a-z-]+)", item.head))}
+
+
+needs_mandoc = pytest.mark.skipif(shutil.which("mandoc") is None, reason="mandoc is not installed")
+
+
+def lint(page: Path) -> str:
+    """What mandoc has to say against a page."""
+    done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", page], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 0 or done.stdout + done.stderr
+    return done.stdout + done.stderr
