@@ -145,4 +145,4 @@ def test_sources_are_enough_for_a_wheel(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / name) as archive:
         names = {entry.split("/", 1)[1] for entry in archive.getnames() if "/" in entry}
     assert {"meson.build", "python/src/call.c", "src/base/error.c", "pyproject.toml",
-            "PKG-INFO", "tools/musl", "docs/python.md"} <= names
+            "PKG-INFO", "tools/musl", "docs/python.md", "man/meson.build"} <= names
