@@ -85,7 +85,8 @@ class Bar(NamedTuple):
         return "met" if self.value <= self.goal else "missed"
 
 
-def bars(title: str, found: list[Bar], unit: str, peer: bool, top: float) -> tuple[list[str], float]:
+def bars(title: str, found: list[Bar], unit: str, peer: bool,
+         top: float) -> tuple[list[str], float]:
     """Rows of bars that should end left of their marks. Returns what to draw and where it ends."""
     axis = scale([max(size, SHORTEST) for bar in found for size in (bar.value, bar.goal, 1)], 2,
                  *PLOT)

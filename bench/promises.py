@@ -72,8 +72,7 @@ PROMISES = [
     Promise("overlay-disk", "Mounting an overlay on 100,000 files, disk", 5, "ms"),
     Promise("flush-overlay", "Flushing 10 changes of an overlay on 10,000 files", 1.5, "time",
             "those of one on 100 files"),
-    Promise("flush-copy", "Flushing 10 changes among 10,000 copied files", 1, "time",
-            "rsync -a"),
+    Promise("flush-copy", "Flushing 10 changes among 10,000 copied files", 1, "time", "rsync -a"),
     Promise("output-speed", "Output, streamed by the callback", 0.8, "speed", "cat | cat"),
     Promise("output-kept", "1 GiB of output, 100,000 bytes kept", 1.25, "time", "head | cat"),
     Promise("output-memory", "Peak memory of that", 16, "MiB"),
@@ -115,7 +114,8 @@ class Ledger:
 
     def lines(self) -> Iterator[str]:
         explained = set(re.findall(r"^## (\S+)$", NOTES.read_text(encoding="utf-8"), re.MULTILINE))
-        yield from ("| promised | goal | measured | at the fastest | met |", "|---|---|---|---|---|")
+        yield "| promised | goal | measured | at the fastest | met |"
+        yield "|---|---|---|---|---|"
         for promise, one in self.outcomes():
             met = "yes" if promise.is_met(one.value) else "**no**"
             if met != "yes" and promise.key in explained:

@@ -77,7 +77,8 @@ class Grid:
     """Rows of cells under names, the first of each row what it is about."""
 
     def __init__(self, title: str, goal: str | None, names: Iterable[str],
-                 rows: Iterable[Iterable[object]], promises: dict[str, float] | None = None) -> None:
+                 rows: Iterable[Iterable[object]],
+                 promises: dict[str, float] | None = None) -> None:
         self.title, self.goal, self.promises = title, goal, promises or {}
         self.names, self.rows = list(names), [list(row) for row in rows]
 
