@@ -22,25 +22,31 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.dont_write_bytecode = True
 import calls  # noqa: E402
 import chart  # noqa: E402
 import concurrency  # noqa: E402
+import density  # noqa: E402
+import drivers  # noqa: E402
 import flush  # noqa: E402
+import growth  # noqa: E402
 import isolated  # noqa: E402
 import mcp_calls  # noqa: E402
 import output  # noqa: E402
 import overlay  # noqa: E402
+import rate  # noqa: E402
 import remote  # noqa: E402
+import smallfiles  # noqa: E402
+import transfer  # noqa: E402
 from promises import Ledger  # noqa: E402
 from report import Curve, Facts, Table  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 # What says the version of each contender that is there.
 VERSIONS = (["cp", "--version"], ["rsync", "--version"], ["tar", "--version"],
-            ["bwrap", "--version"], ["crun", "--version"], ["ldd", "--version"],
+            ["bwrap", "--version"], ["crun", "--version"], ["podman", "--version"],
+            ["nsjail", "--version"], ["minijail0", "--version"], ["ldd", "--version"],
             ["dpkg-query", "-W", "-f=${Package} ${Version}", "dash"],
             ["/usr/bin/python3", "--version"])
 
@@ -57,93 +63,7 @@ class Bench:
         return path
 
     def clean(self):
-        for path in self.dirs:
-            shutil.rmtree(path, ignore_errors=True)
-
-    def compare(self, contenders, prepare=lambda name, turn: None):
-        """contenders: name -> function(turn) -> argument vector. Returns name -> seconds."""
-        times = {name: [] for name in contenders}
-        for turn in range(self.rounds):
-            order = list(contenders)
-            self.rng.shuffle(order)
-            for name in order:
-                argv = contenders[name](turn)
-                prepare(name, turn)
-                start = time.perf_counter()
-                subprocess.run([str(word) for word in argv], check=True,
-                               stdout=subprocess.DEVNULL)
-                times[name].append(time.perf_counter() - start)
-        return times
-
-
-def make_small_files(root, count=10000, size=4096, per_dir=100):
-    data = os.urandom(size + count)
-    for index in range(count):
-        folder = root / f"d{index // (10 * per_dir)}" / f"e{index // per_dir}"
-        if index % per_dir == 0:
-            folder.mkdir(parents=True)
-        (folder / f"file-{index}.txt").write_bytes(data[index:index + size])
-
-
-def copiers(bench, work, source):
-    def target(name, turn):
-        return work / f"{name}-{turn}"
-
-    found = {
-        "copytree": lambda turn: [bench.build / "bench" / "copytree", source,
-                                  target("ours", turn)],
-        "cp -a": lambda turn: ["cp", "-a", source, target("cp", turn)],
-    }
-    if shutil.which("rsync"):
-        found["rsync -a"] = lambda turn: ["rsync", "-a", f"{source}/", target("rsync", turn)]
-    return found
-
-
-def settle(_name, _turn):
-    """What was written before is not to be written during the next run."""
-    os.sync()
-
-
-def seed_small(bench, base, label, goal, promise):
-    work = bench.workdir(base)
-    make_small_files(work / "source")
-    return Table(f"10,000 files of 4 KiB, {label}", goal,
-                 bench.compare(copiers(bench, work, work / "source"), settle), promise)
-
-
-def seed_large(bench, base, label, promise):
-    work = bench.workdir(base)
-    (work / "source").mkdir()
-    with open(work / "source" / "file", "wb") as file:
-        block = os.urandom(1 << 20)
-        for _ in range(1024):
-            file.write(block)
-    contenders = copiers(bench, work, work / "source")
-
-    def reuse_memory(_name, _turn):
-        """Pages that a virtual machine has never touched cost many times more than the copy, and
-        whoever gets them is a matter of luck: all use those of the copy before."""
-        for copy in work.glob("*-*"):
-            shutil.rmtree(copy)
-        os.sync()
-
-    for contender in contenders.values():
-        reuse_memory(None, None)
-        subprocess.run(contender(0), check=True, stdout=subprocess.DEVNULL)
-    return Table(f"one file of 1 GiB, {label}", "never slower than cp",
-                 bench.compare(contenders, reuse_memory), promise)
-
-
-def seed(bench):
-    places = [("/dev/shm", "tmpfs", "tmpfs", 2),
-              (os.environ.get("BENCH_DISK", "/var/tmp"), "disk", None, 1.5)]
-    for base, kind, label, goal in places:
-        if not os.access(base, os.W_OK):
-            continue
-        label = label or f"{file_system(base)} ({base})"
-        yield seed_small(bench, base, label, f"at least {goal} x cp -a", f"seed-{kind}")
-        if bench.large and shutil.disk_usage(base).free > 12 << 30:
-            yield seed_large(bench, base, label, f"large-{kind}")
+        drivers.remove(*self.dirs)
 
 
 def commands(bench):
@@ -154,25 +74,22 @@ def commands(bench):
     yield Facts(*output.memory(bench.build))
 
 
-def sandboxes(bench):
-    promises = ("command", "command-shell", "isolated-start", "isolated-process")
-    for (title, goal, times), promise in zip(isolated.times(bench.build, bench.rounds), promises,
-                                             strict=True):
-        yield Table(title, goal, times, promise)
-    yield Facts(*isolated.density(bench.build))
-
-
 def overlays(bench):
     yield from overlay.section(bench, file_system)
 
 
-SECTIONS = {"seed": ("Seeding a workspace", seed), "commands": ("Running commands", commands),
+SECTIONS = {"seed": ("Seeding a workspace, and flushing it", transfer.section),
             "overlay": ("Seeding by an overlay", overlays),
-            "flush": ("Flushing a workspace", flush.section),
-            "isolated": ("Isolated sandboxes", sandboxes),
+            "flush": ("Flushing few changes", flush.section),
+            "commands": ("Running commands", commands),
+            "isolated": ("Isolated sandboxes", isolated.section),
+            "rate": ("Sandboxes each second", rate.section),
+            "density": ("Idle sandboxes", density.section),
             "concurrency": ("Many commands at once", concurrency.section),
+            "files": ("Small files", smallfiles.section),
             "python": ("Python", calls.section), "mcp": ("The MCP server", mcp_calls.section),
-            "remote": ("Backends of services, against fakes of them", remote.section)}
+            "remote": ("Backends of services, against fakes of them", remote.section),
+            "growth": ("Growth", growth.section)}
 
 
 def file_system(path):

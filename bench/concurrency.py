@@ -8,6 +8,7 @@ import statistics
 import subprocess
 from typing import Callable, Iterator
 
+import drivers
 from report import Grid, Table, duration
 
 AT_ONCE = (1, 8, 64)
@@ -54,10 +55,8 @@ Found = tuple[list[float], float]  # seconds of each command, and of all
 
 def in_c(build: pathlib.Path, who: str, at_once: int, commands: int = COMMANDS,
          heap_mib: int = 0) -> Found:
-    argv = [str(build / "bench" / "concurrent"), who, str(at_once), str(commands), str(heap_mib)]
-    *times, total = [int(line) / 1e9 for line in subprocess.run(
-        argv, stdout=subprocess.PIPE, check=True, text=True).stdout.split()]
-    return times, total
+    times = drivers.run(build, "concurrent", who, at_once, commands, heap_mib)
+    return times["command"], times["all"][0]
 
 
 def in_python(build: pathlib.Path, who: str, at_once: int) -> Found:

@@ -15,6 +15,8 @@ import statistics
 import subprocess
 import time
 
+from drivers import processes
+
 GIB = 1 << 30
 FLOOD = f"head -c {GIB} /dev/zero"
 KEPT = ["run", "-q", "--backend", "local", "--json", "--max-output", "100000", "--"]
@@ -45,23 +47,8 @@ def in_turns(contenders, rounds):
     return times
 
 
-def processes(build, contenders, rounds):
-    """Like in_turns(), of {name: argument vector}, by bench/processes: for what is over so soon
-    that Python's own way to start it would count."""
-    argv = [str(pathlib.Path(build).resolve() / "bench" / "processes"), str(rounds)]
-    names = list(contenders)
-    for number, name in enumerate(names):
-        argv += [*(["---"] if number else []), str(number), *contenders[name]]
-    run = subprocess.run(argv, stdout=subprocess.PIPE, check=True, text=True)
-    times = {name: [] for name in names}
-    for line in run.stdout.splitlines():
-        number, nanoseconds = line.split()
-        times[names[int(number)]].append(int(nanoseconds) / 1e9)
-    return times
-
-
 def peak_memory(pinfold, command):
-    """MiB of the command while a command's output goes through it. Not ru_maxrss: that counts what the
+    """MiB of pinfold while a command's output goes through it. Not ru_maxrss: that counts what the
     process was before it executed the program, which here is a whole Python."""
     child = subprocess.Popen([pinfold, *KEPT, command], stdout=subprocess.DEVNULL)
     kib = 0
@@ -88,7 +75,7 @@ def memory(build):
 def section(build, rounds=7):
     pinfold = str(pathlib.Path(build).resolve() / "pinfold")
     quoted = f"'{pinfold}'"
-    start = processes(build, {
+    start = processes(pathlib.Path(build), {
         "pinfold run --backend local -- true": [pinfold, "run", "--backend", "local", "--", "true"],
         "sh -c true": ["/bin/sh", "-c", "true"],
     }, rounds * 100)
