@@ -42,7 +42,7 @@ def table(service: str, found: dict[float, list[dict]]) -> Grid:
                      *(duration(statistics.median(one["seconds"])) for one in (near, *farther))])
     seed = seeds(found[LATENCIES[0]])["seed of 1,000 files"]
     return Grid(f"{SERVICES[service]}, with so much added to each round trip",
-                "a seed of 1,000 files does not cost 1,000 round trips, but 10 at most",
+                "a seed of 1,000 files does not cost 1,000 round trips, but 20 at most",
                 ["", "requests", "which", *(f"{1000 * latency:g} ms" for latency in LATENCIES)],
                 rows, {f"{service}-seed": requests(seed)})
 

@@ -148,8 +148,7 @@ async def large_file(fake: Fake, place: Path, mib: int) -> float:
 
 
 async def main(options: argparse.Namespace, place: Path) -> dict:
-    (place / "fake").mkdir()
-    fake = Fake(options.service, place / "fake")
+    fake = Fake(options.service, place)
     answer: dict = {}
     try:
         fake.control("POST", "config", {"latency": options.latency})
@@ -171,5 +170,6 @@ if __name__ == "__main__":
     parser.add_argument("--files", type=int, nargs="+", default=[1, 10, 1000])
     parser.add_argument("--large", type=int, default=0)
     logging.disable(logging.WARNING)
-    with tempfile.TemporaryDirectory(prefix="pinfold-requests-") as directory:
+    # A short name: the backend puts the session's home into scripts, and wants that to be short.
+    with tempfile.TemporaryDirectory(prefix="pf-") as directory:
         print(json.dumps(asyncio.run(main(parser.parse_args(), Path(directory)))))
