@@ -30,9 +30,7 @@ static int run_script(void *box, const char *script, int *ret_status, struct pf_
     if (r < 0)
         return r;
     *ret_status = run.status;
-    r = run.timed_out
-                ? pf_fail(err, PINFOLD_ETIMEOUT, TOO_LONG)
-                : 0;
+    r = run.timed_out ? pf_fail(err, PINFOLD_ETIMEOUT, TOO_LONG) : 0;
     if (r == 0 && run.errs.data && pf_buf_append(ret_text, run.errs.data, run.errs.len) < 0)
         r = pf_fail_nomem(err);
     pf_dt_run_done(&run);
