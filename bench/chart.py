@@ -85,7 +85,8 @@ class Bar(NamedTuple):
         return "met" if self.value <= self.goal else "missed"
 
 
-def bars(title: str, found: list[Bar], unit: str, peer: bool, top: float) -> tuple[list[str], float]:
+def bars(title: str, found: list[Bar], unit: str, peer: bool,
+         top: float) -> tuple[list[str], float]:
     """Rows of bars that should end left of their marks. Returns what to draw and where it ends."""
     axis = scale([max(size, SHORTEST) for bar in found for size in (bar.value, bar.goal, 1)], 2,
                  *PLOT)
@@ -94,7 +95,8 @@ def bars(title: str, found: list[Bar], unit: str, peer: bool, top: float) -> tup
     drawn = [text(MARGIN, top + 8, title, size=15)]
     for tick in axis.ticks(2):
         drawn.append(line(axis.at(tick), top + 34, axis.at(tick), bottom, "grid"))
-        drawn.append(text(axis.at(tick), top + 28, f"{tick:g}{unit}", "faint", "middle", 10))
+        shown = f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}"
+        drawn.append(text(axis.at(tick), top + 28, f"{shown}{unit}", "faint", "middle", 10))
     if peer:
         drawn.append(line(axis.at(1), top + 34, axis.at(1), bottom, "peer", 1.5, "4 3"))
     for number, bar in enumerate(found):
@@ -209,7 +211,7 @@ def svg(outcomes: list[tuple[Promise, Measured]], curves: list[Curve], machine: 
                   text(MARGIN, 52, machine, "faint", size=12)], 84.0
     for title, found, unit, peer in (
             ("Time beside a peer's (dashed); each bar should end left of its mark, the goal",
-             ratio_bars(outcomes), "x", True),
+             ratio_bars(outcomes), " x", True),
             ("Share of what is allowed; each bar should end left of its mark",
              limit_bars(outcomes), "", False)):
         if found:

@@ -38,10 +38,10 @@ class Table:
         yield "|---|---|---|---|---|---|---|"
         for name, times in self.times.items():
             median = statistics.median(times)
-            beside = (f"{statistics.median(second) / median:.2f} x |"
-                      f" {min(second) / min(times):.2f} x") if second else "- | -"
-            yield (f"| {name} | {duration(median)} | {duration(min(times))} |"
-                   f" {duration(max(times))} | {len(times)} | {beside} |")
+            beside = (f"{statistics.median(second) / median:.2f} x",
+                      f"{min(second) / min(times):.2f} x") if second else ("-", "-")
+            yield row(name, duration(median), duration(min(times)), duration(max(times)),
+                      len(times), *beside)
         yield ""
 
     def data(self) -> dict:
@@ -66,7 +66,7 @@ class Facts:
         yield from heading(self.title, self.goal)
         yield from ("| | |", "|---|---|")
         for name, value in self.facts.items():
-            yield f"| {name} | {value} |"
+            yield row(name, value)
         yield ""
 
     def data(self) -> dict:
@@ -77,9 +77,10 @@ class Grid:
     """Rows of cells under names, the first of each row what it is about."""
 
     def __init__(self, title: str, goal: str | None, names: Iterable[str],
-                 rows: Iterable[Iterable[object]], promises: dict[str, float] | None = None) -> None:
+                 rows: Iterable[Iterable[object]],
+                 promises: dict[str, float] | None = None) -> None:
         self.title, self.goal, self.promises = title, goal, promises or {}
-        self.names, self.rows = list(names), [list(row) for row in rows]
+        self.names, self.rows = list(names), [list(cells) for cells in rows]
 
     def measured(self) -> Iterator[tuple[str, Measured]]:
         for key, value in self.promises.items():
@@ -87,10 +88,10 @@ class Grid:
 
     def lines(self) -> Iterator[str]:
         yield from heading(self.title, self.goal)
-        yield "| " + " | ".join(self.names) + " |"
+        yield row(*self.names)
         yield "|---" * len(self.names) + "|"
-        for row in self.rows:
-            yield "| " + " | ".join(map(str, row)) + " |"
+        for cells in self.rows:
+            yield row(*cells)
         yield ""
 
     def data(self) -> dict:
@@ -123,13 +124,12 @@ class Curve:
     def lines(self) -> Iterator[str]:
         yield from heading(self.title, None)
         amounts = sorted({x for points in self.series.values() for x, _ in points})
-        shown = " | ".join(f"{x:,g}" for x in amounts)
-        yield f"| {self.unit_x} | {shown} | slope | at its end |"
+        yield row(self.unit_x, *(f"{x:,g}" for x in amounts), "slope", "at its end")
         yield "|---" * (len(amounts) + 3) + "|"
         for name, points in self.series.items():
             found = dict(points)
-            cells = " | ".join(self.cell(found.get(x)) for x in amounts)
-            yield f"| {name} | {cells} | {self.slope(name):.2f} | {self.tail(name):.2f} |"
+            yield row(name, *(self.cell(found.get(x)) for x in amounts),
+                      f"{self.slope(name):.2f}", f"{self.tail(name):.2f}")
         yield ""
 
     def cell(self, y: float | None) -> str:
@@ -155,6 +155,10 @@ def heading(title: str, goal: str | None) -> Iterator[str]:
     yield from (f"### {title}", "")
     if goal:
         yield from (f"Goal: {goal}.", "")
+
+
+def row(*cells: object) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def duration(seconds: float) -> str:

@@ -64,7 +64,7 @@ int pf_links_traverse(const struct pf_links *links, visitproc visit, void *arg)
 
     Py_VISIT(links->kept);
     DL_FOREACH(links->first, link)
-    Py_VISIT(link->target);
+        Py_VISIT(link->target);
     return 0;
 }
 
