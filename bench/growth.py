@@ -18,7 +18,7 @@ KIB_64, MIB = 1 << 16, 1 << 20
 AROUND = [
     ("A command, with files in the workspace and in /tmp", "files in each", [1, 100, 1000, 10_000],
      "lingering"),
-    ("A command, after others that left a process behind", "processes", [1, 10, 100, 400],
+    ("A command, after others that left a process behind", "processes", [1, 10, 100, 300],
      "background"),
     ("A command and a start, with sandboxes open", "sandboxes", [1, 10, 100, 500], "live"),
     ("One manager of local sandboxes", "sandboxes", [10, 100, 1000, 4000], "managed"),
@@ -61,7 +61,8 @@ TREES = [
     ("A tree, 100 files a directory, copied", "files", FILES, nested, "local"),
     ("A tree, 100 files a directory, shown by an overlay", "files", FILES, nested, "overlay"),
     ("One directory", "files", FILES, wide, "local"),
-    ("Directories in each other, one file each", "depth", [10, 100, 1000], deep, "local"),
+    ("Directories in each other, one file each", "names in all paths", [10, 100, 1000], deep,
+     "local"),
 ]
 
 
@@ -74,12 +75,12 @@ def medians(build, *words):
             for name, seconds in drivers.run(build, "growth", *words).items()}
 
 
-def collect(points, measure):
-    """{name: [[x, seconds], ...]} of what measure(x) gives: {name: seconds}."""
+def collect(points, measure, amount=int):
+    """{name: [[amount(x), seconds], ...]} of what measure(x) gives: {name: seconds}."""
     series = {}
     for point in points:
         for name, seconds in measure(point).items():
-            series.setdefault(name, []).append([point, seconds])
+            series.setdefault(name, []).append([amount(point), seconds])
     return series
 
 
@@ -96,7 +97,12 @@ def trees(bench):
             drivers.remove(work)
             return found
 
-        yield curve(title, unit, collect(points, measure))
+        yield curve(title, unit, collect(points, measure, names if make is deep else int))
+
+
+def names(depth):
+    """Of all paths together: the work that there is, since each path has to be followed."""
+    return depth * (depth + 1) // 2
 
 
 def around(bench):

@@ -13,6 +13,7 @@ import drivers
 from report import Grid, Table, duration
 
 SIZE, PER_DIRECTORY, LARGE = 4096, 100, 1 << 30
+STARTED, SHOWN = "a sandbox's start, no process", "the same with an overlay"
 COUNTS = 10, 1000, 10_000, 100_000
 PROMISED = 10_000  # files of the tree that ARCHITECTURE.md speaks of
 
@@ -64,10 +65,10 @@ def seed_time(bench, work, source, turn):
 def seed_small(bench, work, count):
     """{name: seconds}; the copies stay where they are."""
     contenders = copiers(bench.build, work / "source")
-    names = ["copier", "cp -a", "a sandbox's start", "with an overlay", *list(contenders)[2:]]
+    names = ["copier", "cp -a", STARTED, SHOWN, *list(contenders)[2:]]
     times = {name: [] for name in names}
     for turn in range(rounds_of(count, bench.rounds)):
-        order = ["a sandbox's start", *contenders]
+        order = [STARTED, *contenders]
         bench.rng.shuffle(order)
         for name in order:
             os.sync()  # what was written before is not to be written during the next run
@@ -77,7 +78,7 @@ def seed_small(bench, work, count):
             else:
                 copied, shown = seed_time(bench, work, work / "source", turn)
                 times[name].append(copied)
-                times["with an overlay"].append(shown)
+                times[SHOWN].append(shown)
     return times
 
 

@@ -38,6 +38,8 @@ static int flush(int rounds, char **argv)
         int64_t began = bench_now();
         bench_flush(sandbox, NULL, changed);
         bench_print("flush", began);
+        for (int one = 0; one < count; one++)
+            contenders[one].skip = 0; /* they have the same to do each time */
         if (!contenders_turn(contenders, count))
             return 1;
     }
