@@ -124,7 +124,8 @@ def descendants(roots):
         parent = fields(f"/proc/{pid}/status").get("PPid")
         if parent:
             children[int(parent)].add(pid)
-    found, new = set(roots), set(roots)
+    found = set(roots)
+    new = found
     while new:
         new = set().union(*(children[pid] for pid in new)) - found
         found |= new
