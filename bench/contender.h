@@ -35,8 +35,9 @@ enum { CONTENDER_SLOW_SKIPS = 4 };
 struct contender {
     char *name;
     char **argv;
-    int ns_fd; /* -1: where we are */
-    int skip;  /* so many rounds without it */
+    int ns_fd;       /* -1: where we are */
+    int64_t fastest; /* run so far; 0: none */
+    int skip;        /* so many rounds without it */
 };
 
 static inline int64_t bench_now(void)
@@ -57,7 +58,7 @@ static inline bool contender_init(struct contender *contender, char **words)
 {
     char *at = strchr(words[0], '@');
 
-    *contender = (struct contender){ words[0], words + 1, -1, 0 };
+    *contender = (struct contender){ words[0], words + 1, -1, 0, 0 };
     if (!at)
         return true;
     *at = '\0';
@@ -178,7 +179,9 @@ static inline bool contenders_turn(struct contender *contenders, int count)
         if (took < 0)
             return false;
         printf("%s %" PRId64 "\n", c->name, took);
-        c->skip = took > CONTENDER_SLOW_NS ? CONTENDER_SLOW_SKIPS : 0;
+        if (c->fastest == 0 || took < c->fastest)
+            c->fastest = took;
+        c->skip = c->fastest > CONTENDER_SLOW_NS ? CONTENDER_SLOW_SKIPS : 0;
     }
     return true;
 }

@@ -6,6 +6,7 @@ do meanwhile shows. Of Pinfold's there are many, of the others fewer, which star
 must start something; a Pinfold sandbox starts no command, but two processes of its own.
 """
 import collections
+import contextlib
 import os
 import pathlib
 import subprocess
@@ -21,14 +22,14 @@ SETTLE = 3  # seconds in which the kernel clears away what it does in its own ti
 
 # Objects in the kernel's own allocator. Some of its caches are merged with others, or not to be
 # read; these are left out.
-SLABS = {"net_namespace": "network namespaces", "mnt_cache": "mounts", "pid_namespace":
-         "process namespaces", "user_namespace": "user namespaces", "task_struct": "tasks",
-         "shmem_inode_cache": "inodes of tmpfs", "sock_inode_cache": "sockets"}
-MEMORY, PROCESSES, DESCRIPTORS, MOUNTS = ("private memory, KiB (PSS)", "processes", "descriptors",
-                                          "mounts that everybody sees")
+SLABS = {"mnt_cache": "mounts", "task_struct": "tasks", "shmem_inode_cache": "inodes of tmpfs",
+         "sock_inode_cache": "sockets"}
+PROCESSES, MEMORY, DESCRIPTORS, NAMESPACES, MOUNTS = (
+    "processes", "private memory, KiB (PSS)", "descriptors", "namespaces",
+    "mounts that everybody sees")
 GROUPS = {"memory": "control groups (memory)", "pids": "control groups (pids)",
           "": "control groups (second kind)"}
-EXACT = [PROCESSES, DESCRIPTORS, MOUNTS, *GROUPS.values()]
+EXACT = [PROCESSES, DESCRIPTORS, NAMESPACES, MOUNTS, *GROUPS.values()]
 KERNEL_MEMORY = ["Slab", "KernelStack", "PageTables", "Percpu"]
 
 
@@ -77,17 +78,19 @@ def snapshot():
 Held = collections.namedtuple("Held", "count before during after started stopped")
 
 
-def holding(count, start, stop, roots):
-    """Start so many sandboxes and stop them. roots(): processes, the descendants of which are
-    theirs, and whose own memory counts as far as it has grown."""
-    def look():
-        found = snapshot()
-        own = roots()
-        all_of_them = own | descendants(own)
-        found[PROCESSES], found[MEMORY] = len(all_of_them), pss(all_of_them)
-        found[DESCRIPTORS] = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in all_of_them)
-        return found
+def holding(count, start, stop, find):
+    """Start so many sandboxes and stop them. find(): the processes that they are made of, and that
+    own them."""
+    seen = set()
 
+    def look():
+        pids = find()
+        found = {PROCESSES: len(pids), MEMORY: pss(pids), DESCRIPTORS: descriptors(pids)}
+        seen.update(namespaces(pids) - mine)
+        found[NAMESPACES] = len(seen & namespaces(processes()))
+        return found | snapshot()
+
+    mine = namespaces([os.getpid()])
     before = look()
     started = start()
     during = look()
@@ -96,17 +99,41 @@ def holding(count, start, stop, roots):
     return Held(count, before, during, look(), started, stopped)
 
 
+def namespaces(pids):
+    """What the links in /proc/PID/ns lead to."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/ns"):
+                found.add(os.readlink(f"/proc/{pid}/ns/{name}"))
+    return found
+
+
+def descriptors(pids):
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            total += len(os.listdir(f"/proc/{pid}/fd"))
+    return total
+
+
 def descendants(roots):
+    """With the roots themselves."""
     children = collections.defaultdict(set)
     for pid in processes():
         parent = fields(f"/proc/{pid}/status").get("PPid")
         if parent:
             children[int(parent)].add(pid)
-    found, new = set(), set(roots)
+    found, new = set(roots), set(roots)
     while new:
         new = set().union(*(children[pid] for pid in new)) - found
         found |= new
     return found
+
+
+def named(prefix):
+    return {pid for pid in processes() if fields(f"/proc/{pid}/status").get("Name", "").startswith(
+        prefix)}
 
 
 def ours(build, count):
@@ -119,7 +146,8 @@ def ours(build, count):
             held.stdin.flush()
             return int(held.stdout.readline().split()[1]) / 1e9
 
-        found = holding(count, go_on, go_on, lambda: {held.pid})
+        others = named("pinfold-")
+        found = holding(count, go_on, go_on, lambda: {held.pid} | (named("pinfold-") - others))
         held.stdin.write("\n")
     return found
 
@@ -136,7 +164,7 @@ def bwrap(count):
     def start():
         for _ in range(count):
             held.append(subprocess.Popen([*peer.BWRAP, "--die-with-parent", *SLEEP]))
-        wait_for(lambda: sum(is_running(pid, "sleep") for pid in descendants(pids())) == count)
+        wait_for(lambda: len(find() & named("sleep")) == count)
 
     def stop():
         for process in held:
@@ -144,10 +172,10 @@ def bwrap(count):
         for process in held:
             process.wait()
 
-    def pids():
-        return {process.pid for process in held if process.poll() is None}
+    def find():
+        return descendants(process.pid for process in held if process.poll() is None)
 
-    return holding(count, lambda: timed(start), lambda: timed(stop), pids)
+    return holding(count, lambda: timed(start), lambda: timed(stop), find)
 
 
 def crun(count, peers):
@@ -170,11 +198,7 @@ def crun(count, peers):
             peer.failure([*base, "delete", "--force", name])
         pids.clear()
 
-    return holding(count, lambda: timed(start), lambda: timed(stop), lambda: pids)
-
-
-def is_running(pid, name):
-    return fields(f"/proc/{pid}/status").get("Name") == name
+    return holding(count, lambda: timed(start), lambda: timed(stop), lambda: descendants(pids))
 
 
 def wait_for(condition, seconds=30):

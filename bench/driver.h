@@ -56,8 +56,11 @@ static inline struct pinfold_sandbox *bench_sandbox(enum bench_kind kind, const 
     static const struct pinfold_sync_policy policy = { nothing, everything };
     struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
     struct pinfold_sandbox *sandbox;
+    static unsigned made;
+    char id[32];
 
-    options.workspace_id = "bench";
+    snprintf(id, sizeof(id), "bench-%u", made++);
+    options.workspace_id = id;
     options.backend = bench_backend(kind, root);
     options.ttl_seconds = 3600;
     options.seed_from = seed;

@@ -14,6 +14,9 @@ enum { BYTES_MAX = 1 << 20 };
 static char text[BYTES_MAX];
 static size_t size;
 
+static struct pinfold_sandbox *local, *isolated;
+static char path[4104];
+
 static void read_through(struct pinfold_sandbox *sandbox)
 {
     struct pinfold_bytes content = { 0 };
@@ -30,7 +33,27 @@ static void write_through(struct pinfold_sandbox *sandbox)
         bench_die("write a file");
 }
 
-static void read_plainly(const char *path)
+static void read_local(void)
+{
+    read_through(local);
+}
+
+static void read_isolated(void)
+{
+    read_through(isolated);
+}
+
+static void write_local(void)
+{
+    write_through(local);
+}
+
+static void write_isolated(void)
+{
+    write_through(isolated);
+}
+
+static void read_plainly(void)
 {
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -43,16 +66,21 @@ static void read_plainly(const char *path)
     close(fd);
 }
 
-static void write_to(const char *path, int flags)
+static void write_to(const char *name, int flags)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
+    int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0644);
 
     if (fd < 0 || write(fd, text, size) != (ssize_t)size || close(fd) < 0)
-        bench_die(path);
+        bench_die(name);
+}
+
+static void write_plainly(void)
+{
+    write_to(path, O_TRUNC);
 }
 
 /* What a program does that nobody must ever see half a file of. */
-static void replace_plainly(const char *path)
+static void replace_plainly(void)
 {
     char new_path[4200];
 
@@ -62,19 +90,35 @@ static void replace_plainly(const char *path)
         bench_die(path);
 }
 
-#define TIMED(name, call)              \
-    do {                               \
-        int64_t began_ = bench_now();  \
-        call;                          \
-        if (i >= 0)                    \
-            bench_print(name, began_); \
-    } while (0)
+struct work {
+    const char *name;
+    void (*run)(void);
+};
+
+/* All of them, each time beginning with another: what comes first finds the caches cold. */
+static void take_turns(const struct work *work, int count, int round, bool print)
+{
+    for (int i = 0; i < count; i++) {
+        const struct work *one = &work[(i + round) % count];
+        int64_t began = bench_now();
+        one->run();
+        if (print)
+            bench_print(one->name, began);
+    }
+}
 
 int main(int argc, char **argv)
 {
-    char roots[3][4096], path[4104];
-    struct pinfold_sandbox *local, *isolated;
-    int rounds = argc == 4 ? atoi(argv[1]) : 0;
+    static const struct work reads[] = { { "read-isolated", read_isolated },
+                                         { "read-plain", read_plainly },
+                                         { "read-local", read_local } };
+    static const struct work writes[] = { { "write-isolated", write_isolated },
+                                          { "write-replace", replace_plainly },
+                                          { "write-local", write_local },
+                                          { "write-plain", write_plainly } };
+    enum { READS = sizeof(reads) / sizeof(reads[0]), WRITES = sizeof(writes) / sizeof(writes[0]) };
+    int rounds = argc == 4 ? atoi(argv[1]) : 0, warm_up = 20;
+    char roots[3][4096];
 
     size = argc == 4 ? (size_t)atol(argv[2]) : 0;
     if (rounds <= 0 || size == 0 || size > BYTES_MAX) {
@@ -90,14 +134,9 @@ int main(int argc, char **argv)
     snprintf(path, sizeof(path), "%s/file", roots[2]);
     bench_start(local = bench_sandbox(BENCH_LOCAL, roots[0], NULL));
     bench_start(isolated = bench_sandbox(BENCH_ISOLATED, roots[1], NULL));
-    for (int i = -20; i < rounds; i++) {
-        TIMED("write-isolated", write_through(isolated));
-        TIMED("write-plain", write_to(path, O_TRUNC));
-        TIMED("write-local", write_through(local));
-        TIMED("write-replace", replace_plainly(path));
-        TIMED("read-isolated", read_through(isolated));
-        TIMED("read-plain", read_plainly(path));
-        TIMED("read-local", read_through(local));
+    for (int i = 0; i < rounds + warm_up; i++) {
+        take_turns(writes, WRITES, i, i >= warm_up);
+        take_turns(reads, READS, i, i >= warm_up);
     }
     bench_stop(isolated);
     bench_stop(local);

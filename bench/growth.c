@@ -48,13 +48,11 @@ static struct pinfold_execute_result execute(struct pinfold_sandbox *sandbox,
     return result;
 }
 
-static void shell(struct pinfold_sandbox *sandbox, const char *format, long number)
+static void shell(struct pinfold_sandbox *sandbox, const char *command)
 {
     struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
     struct pinfold_execute_result result;
-    char command[512];
 
-    snprintf(command, sizeof(command), format, number);
     options.command = command;
     result = execute(sandbox, &options);
     pinfold_execute_result_done(&result);
@@ -282,9 +280,10 @@ static void size(long number)
 static void lingering(long count)
 {
     struct pinfold_sandbox *sandbox = isolated("workspace");
+    char command[128];
 
-    if (count > 0)
-        shell(sandbox, "seq %ld | xargs touch; cp -r . /tmp/files", count);
+    snprintf(command, sizeof(command), "seq %ld | xargs touch; cp -r . /tmp/files", count);
+    shell(sandbox, command);
     measure_commands(sandbox, "command");
     bench_stop(sandbox);
 }
@@ -294,7 +293,7 @@ static void background(long count)
     struct pinfold_sandbox *sandbox = isolated("workspace");
 
     for (long i = 0; i < count; i++)
-        shell(sandbox, "sleep 3600 >/dev/null 2>&1 &", i);
+        shell(sandbox, "sleep 3600 >/dev/null 2>&1 &");
     measure_commands(sandbox, "command");
     bench_stop(sandbox);
 }

@@ -9,6 +9,7 @@ import pathlib
 import resource
 import shutil
 import subprocess
+import tempfile
 
 from report import Grid
 
@@ -20,6 +21,7 @@ NSJAIL = ["nsjail", "-Mo", "-Q", "--rlimit_nofile", "soft", "--chroot", "/", "--
 MINIJAIL = ["minijail0", *([] if os.geteuid() == 0 else ["-U", "-m", "-M"]),
             *"-p -v -r -e -l -N --uts -n --".split()]
 CONTAINERS = "crun run", "podman run"
+ULIMIT = 10_000
 PACKAGES = {"bwrap": "bubblewrap", "crun": "crun", "podman": "podman"}
 
 # The old hierarchies of control groups alone, of a machine that has both kinds, which crun refuses.
@@ -46,11 +48,13 @@ def inside(argv):
 
 def failure(argv):
     """Run a program; return None, or what it said last."""
-    done = subprocess.run(inside(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False, text=True, errors="replace")
-    if done.returncode == 0:
-        return None
-    said = [line for line in done.stdout.splitlines() if line.strip()]
+    with tempfile.TemporaryFile("w+", errors="replace") as output:  # a container keeps it open
+        done = subprocess.run(inside(argv), stdin=subprocess.DEVNULL, stdout=output,
+                              stderr=subprocess.STDOUT, check=False)
+        if done.returncode == 0:
+            return None
+        output.seek(0)
+        said = [line for line in output.read().splitlines() if line.strip()]
     return said[-1][:200] if said else f"ended with {done.returncode}"
 
 
@@ -124,9 +128,10 @@ class Peers:
         if not why:
             return argv, None
         view = self.old_groups()
-        if view and not failure([*view, *argv, *words]):
-            return [*view, *argv], None
-        return None, why
+        if not view:
+            return None, why
+        why = failure([*view, *argv, *words])
+        return (None, why) if why else ([*view, *argv], None)
 
     def try_crun(self):
         if self.is_missing("crun", "crun"):
@@ -150,16 +155,19 @@ class Peers:
             self.execs["crun exec"] = [*base, "exec", name]
 
     def bundle(self, name, args):
-        """A container that does what bwrap does above; crun takes it from a directory."""
+        """A container that shows the host's programs and no more; crun takes it from a directory.
+        It cannot have the root that bwrap shows: crun cannot make "/" itself a root."""
         bundle = self.place / name
-        (bundle / "rootfs").mkdir(parents=True)
+        bundle.mkdir()
         config = {
             "ociVersion": "1.0.0",
             "process": {"user": {"uid": 0, "gid": 0}, "args": args, "cwd": "/",
                         "env": ["PATH=/usr/bin:/bin"], "noNewPrivileges": True},
-            "root": {"path": "/", "readonly": True},
+            "root": {"path": str(self.rootfs()), "readonly": True},
             "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"},
-                       {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}],
+                       {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
+                       {"destination": "/usr", "type": "bind", "source": "/usr",
+                        "options": ["rbind", "ro"]}],
             "linux": {"namespaces": [{"type": kind} for kind in NAMESPACES],
                       "maskedPaths": MASKED},
         }
@@ -193,14 +201,19 @@ class Peers:
 
     @staticmethod
     def limits():
-        """podman raises these by default, which not even every root may."""
+        """podman raises these by default, which not even every root may; nor all that it has."""
         for name, kind in ("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC):
-            yield from ("--ulimit", f"{name}={':'.join(map(str, resource.getrlimit(kind)))}")
+            hard = resource.getrlimit(kind)[1]
+            limit = ULIMIT if hard == resource.RLIM_INFINITY else min(hard, ULIMIT)
+            yield from ("--ulimit", f"{name}={limit}:{limit}")
 
     def rootfs(self):
         """A root that holds next to nothing: the host's /usr is mounted on it."""
         root = self.place / "rootfs"
-        (root / "usr").mkdir(parents=True)
+        if root.exists():
+            return root
+        for name in "usr", "proc", "dev":
+            (root / name).mkdir(parents=True)
         for name in "bin", "sbin", "lib", "lib64":
             link = pathlib.Path("/", name)
             if link.is_symlink():
