@@ -3,11 +3,12 @@
 """What each operation of a remote backend asks of its service, and how long it takes:
 
     remote_requests.py agentcore|daytona [--latency SECONDS] [--turns N] [--files N...]
-                       [--large MIB]
+                       [--more N...] [--large MIB]
 
 with the Python package in PYTHONPATH. Starts the fake of the service, with so much added to every
 round trip, and prints JSON: operations, a list of name, requests (of the first turn, by the fake's
-names) and seconds (of each turn); and with --large, added_mib: what a file of so many MiB, sent and
+names), seconds (of each turn) and, of seeds, files: of --files before a flush of the last of them,
+of --more after it; and with --large, added_mib: what a file of so many MiB, sent and
 fetched, adds to the peak of this process's memory.
 """
 
@@ -83,7 +84,7 @@ class Meter:
         self.fake, self.turns = fake, turns
         self.operations: list[dict] = []
 
-    async def take(self, title: str, work: Work, turns: int | None = None) -> None:
+    async def take(self, title: str, work: Work, turns: int | None = None, **more: int) -> None:
         before, seconds = self.fake.counts(), []
         for turn in range(turns or self.turns):
             start = time.perf_counter()
@@ -91,7 +92,7 @@ class Meter:
             seconds.append(time.perf_counter() - start)
             if turn == 0:
                 requests = self.fake.counts() - before
-        self.operations.append({"name": title, "requests": requests, "seconds": seconds})
+        self.operations.append({"name": title, "requests": requests, "seconds": seconds, **more})
 
 
 def make_files(root: Path, count: int) -> Path:
@@ -102,16 +103,22 @@ def make_files(root: Path, count: int) -> Path:
     return root
 
 
-async def measure(fake: Fake, place: Path, meter: Meter, files: list[int]) -> None:
-    backend = fake.backend()
+async def measure(fake: Fake, place: Path, meter: Meter, options: argparse.Namespace) -> None:
+    backend, files = fake.backend(), options.files
+
+    async def seed(count: int) -> Path:
+        source = make_files(place / f"seed-{count}", count)
+        await meter.take(f"seed of {count:,} file{'s' if count > 1 else ''}",
+                         lambda: backend.seed_workspace(source), files=count)
+        return source
+
     await meter.take("start", backend.create, 1)
     await meter.take('execute("true")', lambda: backend.execute("true"))
     await meter.take("write_file of 1 KiB", lambda: backend.write_file("one.md", "x" * 1024))
     await meter.take("read_file of 1 KiB", lambda: backend.read_file("one.md"))
     await meter.take("download of 1 KiB", lambda: backend.download_files(["one.md"]))
     for count in files:
-        source = make_files(place / f"seed-{count}", count)
-        await meter.take(f"seed of {count:,} files", lambda: backend.seed_workspace(source))
+        source = await seed(count)
     await backend.execute(
         f"for i in $(seq 0 {CHANGED - 1}); do echo changed > d$((i % 10))/f$i.md; done")
 
@@ -120,6 +127,8 @@ async def measure(fake: Fake, place: Path, meter: Meter, files: list[int]) -> No
         assert not found.errors, found
 
     await meter.take(f"flush of {CHANGED} changed of {files[-1]:,}", flush, 1)
+    for count in options.more:
+        await seed(count)
     await meter.take("stop", backend.close, 1)
 
 
@@ -153,7 +162,7 @@ async def main(options: argparse.Namespace, place: Path) -> dict:
     try:
         fake.control("POST", "config", {"latency": options.latency})
         meter = Meter(fake, options.turns)
-        await measure(fake, place, meter, options.files)
+        await measure(fake, place, meter, options)
         answer["operations"] = meter.operations
         if options.large:
             answer["added_mib"] = await large_file(fake, place, options.large)
@@ -168,6 +177,7 @@ if __name__ == "__main__":
     parser.add_argument("--latency", type=float, default=0)
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--files", type=int, nargs="+", default=[1, 10, 1000])
+    parser.add_argument("--more", type=int, nargs="+", default=[])
     parser.add_argument("--large", type=int, default=0)
     logging.disable(logging.WARNING)
     # A short name: the backend puts the session's home into scripts, and wants that to be short.

@@ -26,7 +26,7 @@ EXPECTED = {
         "write_file of 1 KiB": {"InvokeCodeInterpreter": 1},
         "read_file of 1 KiB": {"InvokeCodeInterpreter": 1},
         "download of 1 KiB": {"InvokeCodeInterpreter": 1},
-        "seed of 1 files": {"InvokeCodeInterpreter": 2},
+        "seed of 1 file": {"InvokeCodeInterpreter": 2},
         "seed of 10 files": {"InvokeCodeInterpreter": 2},
         "seed of 1,000 files": {"InvokeCodeInterpreter": 2},
         "flush of 10 changed of 1,000": {"InvokeCodeInterpreter": 2},
@@ -38,7 +38,7 @@ EXPECTED = {
         "write_file of 1 KiB": {"files.bulk-upload": 1, "process.execute": 1},
         "read_file of 1 KiB": {"process.execute": 1, "files.download": 1},
         "download of 1 KiB": {"process.execute": 1, "files.bulk-download": 1},
-        "seed of 1 files": SEED,
+        "seed of 1 file": SEED,
         "seed of 10 files": SEED,
         "seed of 1,000 files": SEED,
         # The list comes with its log, the files are more than that.
