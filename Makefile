@@ -5,7 +5,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 
-.PHONY: help run build test soak bench analyze install clean fmt deps-build deps-test deps-analyze
+.PHONY: help run build test soak bench analyze install docs deb clean fmt deps-build deps-test \
+	deps-bench deps-analyze
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -31,7 +32,7 @@ soak: build deps-test ## proofs of the isolated backend, and agents under stress
 	@ninja -C $(BUILD)-tsan stress-threads
 	@PF_STRESS_SECONDS=60 meson test -C $(BUILD)-tsan --no-rebuild --verbose stress_threads
 
-bench: build ## measure against cp, cat and sh, and write bench/results.md
+bench: build deps-bench ## measure against what people use now, and write bench/results.md
 	@meson configure $(BUILD) -Dbench=true && ninja -C $(BUILD)
 	@/usr/bin/python3 bench/bench.py $(BUILD)
 
@@ -42,6 +43,13 @@ install: build ## install library, headers, pkg-config file and command: PREFIX=
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
 	@test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || ldconfig
+
+docs: deps-test ## leave the manual, with a page for each header, in build/docs for a browser
+	@tools/api-reference --html $(BUILD)/docs
+
+deb: ## leave Debian packages in build-deb, and prove that they install, run and go away: minutes
+	@packaging/build-deb
+	@packaging/check-deb build-deb
 
 clean: ## remove what was built
 	@rm -rf build build-*
@@ -57,3 +65,6 @@ deps-test:
 
 deps-analyze:
 	@tools/deps analyze
+
+deps-bench: # without them the tables say what is missing
+	@tools/deps bench || true
