@@ -480,6 +480,18 @@ def test_the_helper_needs_a_proxy():
     assert done.returncode == 1 and b"no network" in done.stderr
 
 
+@pytest.mark.parametrize("url", [
+    "http://", "http://127.0.0.1", "http://127.0.0.1:", "http://127.0.0.1:0", "http://:3128",
+    "http://127.0.0.1:65536", "http://127.0.0.1:4294970424", "http://127.0.0.1:-1",
+    "http://127.0.0.1: 3128", "http://127.0.0.1x3128", "http://localhost:3128", "http://1.2.3:3128",
+    "http://127.0.0.1111111111111111111:3128", "http://127.000000000.0.1:3128"])
+def test_the_helper_takes_no_odd_proxy(url):
+    done = subprocess.run([os.environ["PINFOLD_CONNECT"], "x", "22"], env={"ALL_PROXY": url},
+                          capture_output=True, timeout=WAIT)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"pinfold-connect: not http://ADDRESS:PORT: " + url.encode() + b"\n"
+
+
 # From inside a network namespace
 
 
