@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 
-.PHONY: help run build test soak bench install clean fmt deps-build deps-test
+.PHONY: help run build test coverage soak bench install clean fmt deps-build deps-test
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,9 @@ build: deps-build ## leave build/pinfold and build/libpinfold.so
 
 test: deps-test ## build with gcc, clang, sanitizers and valgrind, and run every test and gate
 	@tools/run-tests
+
+coverage: deps-test ## say which lines of src/ the tests run; less than 90 % is a failure: minutes
+	@tools/coverage
 
 soak: build deps-test ## proofs of the isolated backend, and agents under stress, at full length: minutes
 	@meson configure $(BUILD) -Dtests=true && ninja -C $(BUILD)
