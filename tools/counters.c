@@ -159,7 +159,7 @@ __attribute__((constructor(101))) static void share_counters(void)
     char id[2 * ID_BYTES + 1];
     const char *asked;
 
-    if (pf_counters_begin == pf_counters_end || !build_id)
+    if (&pf_counters_begin[0] == &pf_counters_end[0] || !build_id)
         return;
     write_id(build_id, id);
     if (!share(id) || !wanted)
