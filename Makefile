@@ -47,7 +47,7 @@ clean: ## remove what was built
 	@rm -rf build build-*
 
 fmt: deps-test ## format every C file
-	@find include src python tests examples bench fuzz -name '*.[ch]' 2>/dev/null | xargs clang-format-14 -i
+	@find include src python tests tools examples bench fuzz -name '*.[ch]' 2>/dev/null | xargs clang-format-14 -i
 
 deps-build:
 	@tools/deps build

@@ -3,8 +3,9 @@
  * What every program of a coverage build is linked with (tools/coverage). gcc's own runtime writes
  * the counters to files when a process ends. Here most of them never end that way: they leave by
  * _exit(2), execute another program, are killed, or have no file system and no C library that could
- * write anything. So the counters are a file all along: counters.ld puts them on pages of their own,
- * and this maps the same file over these in each process of a program. Nobody has to say goodbye.
+ * write anything. So the counters are a file all along: counters.ld puts them on pages of their
+ * own, and this maps the same file over these in each process of a program. Nobody has to say
+ * goodbye.
  *
  * When all is over the program is started once more with PINFOLD_COVERAGE_DUMP=DIRECTORY/ID, and
  * writes what the counters say in the format of gcc: DIRECTORY/ID/0, 1, 2 and so on, one for each

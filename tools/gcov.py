@@ -6,8 +6,9 @@ import os
 import re
 import shutil
 import subprocess
+from collections import deque
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterator
 
 # The lines of a source file that are compiled, and whether each was run.
 Lines = dict[int, bool]
@@ -57,28 +58,24 @@ def dump(program: Path, place: Path, build: Path) -> None:
 def collect(build: Path, scratch: Path) -> None:
     """Add up what all programs counted, and put it beside their objects."""
     linked = programs(build)
-    total = None
-    for number, counters in enumerate(sorted((build / "counters").iterdir())):
-        program = linked.get(counters.name)
-        if program is None:  # of an earlier build
-            continue
-        one = scratch / str(number) / counters.name
-        dump(program, one, build)
-        if total is None:
-            total = one
-            continue
-        both = scratch / f"sum-{number}"
-        subprocess.run(["gcov-tool", "merge", total, one, "-o", both], check=True,
-                       capture_output=True)
-        shutil.rmtree(total)
-        shutil.rmtree(one)
-        total = both
-    if total is None:
+    waiting = deque(scratch / path.name for path in (build / "counters").iterdir()
+                    if path.name in linked)  # others are of an earlier build
+    for place in waiting:
+        dump(linked[place.name], place, build)
+    if not waiting:
         raise RuntimeError("nothing was counted: were there no tests?")
-    shutil.copytree(total, build, dirs_exist_ok=True)
+    while len(waiting) > 1:  # the small ones first
+        one, other = waiting.popleft(), waiting.popleft()
+        both = scratch / f"sum-{len(waiting)}"
+        subprocess.run(["gcov-tool", "merge", one, other, "-o", both], check=True,
+                       capture_output=True)
+        shutil.rmtree(one)
+        shutil.rmtree(other)
+        waiting.append(both)
+    shutil.copytree(waiting[0], build, dirs_exist_ok=True)
 
 
-def ask_gcov(build: Path) -> Iterator[dict]:
+def ask_gcov(build: Path) -> Iterator[dict[str, Any]]:
     """What gcov says of each source file of each object, run or not."""
     notes = sorted(path.relative_to(build) for path in build.rglob("*.gcno"))
     for at in range(0, len(notes), MANY):
