@@ -146,7 +146,7 @@ static char *seen_by_model(const struct pinfold_tool_content *content)
 static void a_result_that_is_no_text_is_named_to_the_model(void **state)
 {
     static char csv[] = "a,b\n1,2\n", latin[] = "caf\xe9", png[] = "\x89PNG";
-    static const struct {
+    const struct {
         struct pinfold_tool_content content;
         const char *text;
     } cases[] = {
