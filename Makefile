@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 
-.PHONY: help run build test coverage soak bench install clean fmt deps-build deps-test
+.PHONY: help run build test coverage soak bench install clean fmt deps-build deps-test deps-bench
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -34,7 +34,7 @@ soak: build deps-test ## proofs of the isolated backend, and agents under stress
 	@ninja -C $(BUILD)-tsan stress-threads
 	@PF_STRESS_SECONDS=60 meson test -C $(BUILD)-tsan --no-rebuild --verbose stress_threads
 
-bench: build ## measure against cp, cat and sh, and write bench/results.md
+bench: build deps-bench ## measure against what people use now, and write bench/results.md
 	@meson configure $(BUILD) -Dbench=true && ninja -C $(BUILD)
 	@/usr/bin/python3 bench/bench.py $(BUILD)
 
@@ -54,3 +54,6 @@ deps-build:
 
 deps-test:
 	@tools/deps test
+
+deps-bench: # without them the tables say what is missing
+	@tools/deps bench || true

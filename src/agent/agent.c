@@ -307,6 +307,7 @@ void pinfold_agent_cancel(struct pinfold_agent *agent)
     struct pf_op *op;
 
     pthread_mutex_lock(&agent->lock);
-    DL_FOREACH(agent->ops, op) pinfold_cancel_fire(op->cancel);
+    DL_FOREACH(agent->ops, op)
+        pinfold_cancel_fire(op->cancel);
     pthread_mutex_unlock(&agent->lock);
 }

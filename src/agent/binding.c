@@ -106,7 +106,8 @@ struct pf_binding *pf_unbind(struct pinfold_agent *agent, bool own)
     if (binding && binding->own == own) {
         agent->binding = NULL;
         binding->ended = true;
-        DL_FOREACH(binding->ops, op) pinfold_cancel_fire(op->cancel);
+        DL_FOREACH(binding->ops, op)
+            pinfold_cancel_fire(op->cancel);
         while (binding->ops)
             pthread_cond_wait(&agent->changed, &agent->lock);
     } else {

@@ -166,8 +166,7 @@ void pf_hooks_clear(struct pinfold_agent *agent, bool free_contexts)
 {
     struct pf_hook *hook, *next;
 
-    DL_FOREACH_SAFE(agent->hooks, hook, next)
-    {
+    DL_FOREACH_SAFE(agent->hooks, hook, next) {
         DL_DELETE(agent->hooks, hook);
         if (free_contexts && hook->hooks.free)
             hook->hooks.free(hook->hooks.ctx);

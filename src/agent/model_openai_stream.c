@@ -265,8 +265,7 @@ static int add_calls(struct pf_model_call *call, const json_t *delta, struct pin
     size_t i;
     int r = 0;
 
-    json_array_foreach(json_object_get(delta, "tool_calls"), i, piece)
-    {
+    json_array_foreach(json_object_get(delta, "tool_calls"), i, piece) {
         r = add_call(call, piece, err);
         if (r < 0)
             break;

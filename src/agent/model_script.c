@@ -84,12 +84,12 @@ static bool tools_fit(const json_t *names, bool wanted, const struct pinfold_mod
     json_t *name;
     size_t i;
 
-    json_array_foreach(names, i, name) if (offers(request, json_string_value(name)) != wanted)
-    {
-        snprintf(misfit->text, sizeof(misfit->text), "the tool \"%s\" is %soffered",
-                 PF_QUOTE(json_string_value(name)), wanted ? "not " : "");
-        return false;
-    }
+    json_array_foreach(names, i, name)
+        if (offers(request, json_string_value(name)) != wanted) {
+            snprintf(misfit->text, sizeof(misfit->text), "the tool \"%s\" is %soffered",
+                     PF_QUOTE(json_string_value(name)), wanted ? "not " : "");
+            return false;
+        }
     return true;
 }
 
@@ -129,8 +129,9 @@ static bool results_fit(const json_t *wanted, const struct pinfold_message *last
     json_t *item;
     size_t i;
 
-    json_array_foreach(wanted, i,
-                       item) if (!result_fits(item, i, result_at(last, i), misfit)) return false;
+    json_array_foreach(wanted, i, item)
+        if (!result_fits(item, i, result_at(last, i), misfit))
+            return false;
     if (wanted && result_at(last, json_array_size(wanted))) {
         snprintf(misfit->text, sizeof(misfit->text), "there are more than %zu results",
                  json_array_size(wanted));
@@ -290,8 +291,7 @@ static int say_all(struct speaker *speaker)
 
     if (json_is_string(said))
         return say_block(speaker, said);
-    json_array_foreach(said, i, block)
-    {
+    json_array_foreach(said, i, block) {
         r = say_block(speaker, block);
         if (r < 0)
             break;

@@ -51,7 +51,9 @@ static bool is_list_of_texts(const json_t *value)
     const json_t *item;
     size_t i;
 
-    json_array_foreach(value, i, item) if (!json_is_string(item)) return false;
+    json_array_foreach(value, i, item)
+        if (!json_is_string(item))
+            return false;
     return json_is_array(value);
 }
 
@@ -60,8 +62,9 @@ static bool is_speech(const json_t *value)
     const json_t *item;
     size_t i;
 
-    json_array_foreach(value, i,
-                       item) if (!json_is_string(item) && !json_is_object(item)) return false;
+    json_array_foreach(value, i, item)
+        if (!json_is_string(item) && !json_is_object(item))
+            return false;
     return json_is_array(value) || json_is_string(value);
 }
 
@@ -99,8 +102,7 @@ static int check_members(const struct place *at, json_t *object, const struct me
     const char *key;
     json_t *value;
 
-    json_object_foreach(object, key, value)
-    {
+    json_object_foreach(object, key, value) {
         const struct member *member = members;
         const char *bad;
 
@@ -138,8 +140,7 @@ static int check_expect(struct place *at, json_t *expect)
 
     snprintf(at->part, sizeof(at->part), "expect");
     r = check_members(at, expect, members);
-    json_array_foreach(json_object_get(expect, "results"), i, item)
-    {
+    json_array_foreach(json_object_get(expect, "results"), i, item) {
         snprintf(at->part, sizeof(at->part), "expect.results[%zu]", i);
         if (r == 0 && !json_is_object(item))
             r = wrong(at, "is no object", NULL);
@@ -183,8 +184,7 @@ static int check_reply(struct place *at, json_t *reply, bool *ret_tools)
     int r = 0;
 
     *ret_tools = false;
-    json_array_foreach(reply, i, block)
-    {
+    json_array_foreach(reply, i, block) {
         snprintf(at->part, sizeof(at->part), "reply[%zu]", i);
         r = check_block(at, block);
         if (r < 0)

@@ -88,8 +88,8 @@ static struct pf_plugin_entry *find_locked(struct pinfold_agent *agent, const ch
     struct pf_plugin_entry *entry;
 
     DL_FOREACH(agent->plugins, entry)
-    if (strcmp(entry->plugin->name, name) == 0)
-        return entry;
+        if (strcmp(entry->plugin->name, name) == 0)
+            return entry;
     return NULL;
 }
 
@@ -180,8 +180,7 @@ void pf_plugins_clear(struct pinfold_agent *agent)
 {
     struct pf_plugin_entry *entry, *next;
 
-    DL_FOREACH_SAFE(agent->plugins, entry, next)
-    {
+    DL_FOREACH_SAFE(agent->plugins, entry, next) {
         DL_DELETE(agent->plugins, entry);
         pinfold_plugin_unref(entry->plugin);
         free(entry);

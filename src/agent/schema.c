@@ -144,8 +144,7 @@ static bool check_type(struct checker *c, const json_t *type, const json_t *valu
 
     if (!type || (json_is_string(type) && has_type(value, json_string_value(type))))
         return true;
-    json_array_foreach(type, i, one)
-    {
+    json_array_foreach(type, i, one) {
         if (has_type(value, json_string_value(one)))
             return true;
         snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? " or " : "",
@@ -170,7 +169,9 @@ static void check_choice(struct checker *c, const json_t *schema, const json_t *
         choices = NULL;
     else if (!choices)
         return;
-    json_array_foreach(choices, i, one) if (pf_json_compare(one, value) == 0) return;
+    json_array_foreach(choices, i, one)
+        if (pf_json_compare(one, value) == 0)
+            return;
     list = c->wrong ? json_dumps(choices ? choices : constant, JSON_ENCODE_ANY) : NULL;
     problem(c, place, "expected %s%.160s, got %s", choices ? "one of " : "", list ? list : "",
             describe(value, shown));
@@ -285,7 +286,8 @@ static void check_contains(struct checker *c, const json_t *schema, const json_t
 
     if (!wanted)
         return;
-    json_array_foreach(value, i, item) found += fits(c, wanted, item);
+    json_array_foreach(value, i, item)
+        found += fits(c, wanted, item);
     if (found < least)
         problem(c, place, "must contain at least %.0f items of a certain form, has %.0f", least,
                 found);
@@ -307,8 +309,7 @@ static void check_array(struct checker *c, const json_t *schema, const json_t *v
         items = json_object_get(schema, "additionalItems");
     }
     check_length(c, schema, "minItems", "maxItems", json_array_size(value), "items", place);
-    json_array_foreach(value, i, item)
-    {
+    json_array_foreach(value, i, item) {
         const json_t *its = json_array_get(first, i);
 
         if (c->problems >= PROBLEMS_MAX || (!items && !its))
@@ -332,8 +333,9 @@ static void unknown_property(struct checker *c, const json_t *properties, const 
     const char *key;
     json_t *unused;
 
-    json_object_foreach((json_t *)(uintptr_t)properties, key, unused) snprintf(
-            names + strlen(names), sizeof(names) - strlen(names), "%s%s", *names ? ", " : "", key);
+    json_object_foreach((json_t *)(uintptr_t)properties, key, unused)
+        snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", *names ? ", " : "",
+                 key);
     problem(c, place, "there is no such parameter; there %s", *names ? "are: " : "is none");
     if (c->wrong && *names && c->problems <= PROBLEMS_MAX) {
         c->wrong->len--; /* onto the same line */
@@ -352,8 +354,7 @@ static bool check_named(struct checker *c, const json_t *schema, const json_t *v
 
     if (its)
         validate(c, its, value, place);
-    json_object_foreach(patterns, pattern, one)
-    {
+    json_object_foreach(patterns, pattern, one) {
         if (!has_pattern(c, pattern, strlen(pattern), place->key, strlen(place->key), place))
             continue;
         validate(c, one, value, place);
@@ -370,8 +371,7 @@ static void check_properties(struct checker *c, const json_t *schema, const json
     const char *key;
     json_t *one;
 
-    json_object_foreach((json_t *)(uintptr_t)value, key, one)
-    {
+    json_object_foreach((json_t *)(uintptr_t)value, key, one) {
         struct place here = { .up = place, .key = key };
         bool named;
 
@@ -399,7 +399,8 @@ static void check_required(struct checker *c, const json_t *names, const json_t 
     json_t *one;
     size_t i;
 
-    json_array_foreach(names, i, one) if (!json_object_get(value, json_string_value(one)))
+    json_array_foreach(names, i, one)
+        if (!json_object_get(value, json_string_value(one)))
             problem(c, &(struct place){ .up = place, .key = json_string_value(one) },
                     "is required, and missing");
 }
@@ -414,8 +415,7 @@ static void check_dependent(struct checker *c, const json_t *schema, const json_
     json_t *one;
 
     for (size_t i = 0; i < PF_COUNT(keywords); i++) {
-        json_object_foreach(json_object_get(schema, keywords[i]), key, one)
-        {
+        json_object_foreach(json_object_get(schema, keywords[i]), key, one) {
             if (!json_object_get(value, key))
                 continue;
             if (json_is_array(one))
@@ -447,12 +447,14 @@ static void check_forms(struct checker *c, const json_t *schema, const json_t *v
     json_t *one;
     size_t i;
 
-    json_array_foreach(any, i, one) matches += matches == 0 && fits(c, one, value);
+    json_array_foreach(any, i, one)
+        matches += matches == 0 && fits(c, one, value);
     if (any && matches == 0)
         problem(c, place, "%s fits none of the %zu forms that the schema allows",
                 describe(value, shown), json_array_size(any));
     matches = 0;
-    json_array_foreach(exactly, i, one) matches += fits(c, one, value);
+    json_array_foreach(exactly, i, one)
+        matches += fits(c, one, value);
     if (exactly && matches != 1)
         problem(c, place, "%s fits %u of the %zu forms of which it must fit exactly one",
                 describe(value, shown), matches, json_array_size(exactly));
@@ -467,7 +469,8 @@ static void check_combined(struct checker *c, const json_t *schema, const json_t
     json_t *one;
     size_t i;
 
-    json_array_foreach(json_object_get(schema, "allOf"), i, one) validate(c, one, value, place);
+    json_array_foreach(json_object_get(schema, "allOf"), i, one)
+        validate(c, one, value, place);
     check_forms(c, schema, value, place);
     if (!condition)
         return;

@@ -120,8 +120,9 @@ static int check_types(const json_t *schema, struct pinfold_error *err)
 
     if (type && !json_is_array(type) && !is_type(type))
         return pf_fail(err, PINFOLD_EVALUE, "\"type\" names no type");
-    json_array_foreach(type, i, one) if (!is_type(one)) return pf_fail(err, PINFOLD_EVALUE,
-                                                                       "\"type\" names no type");
+    json_array_foreach(type, i, one)
+        if (!is_type(one))
+            return pf_fail(err, PINFOLD_EVALUE, "\"type\" names no type");
     return 0;
 }
 
@@ -132,7 +133,9 @@ static bool is_names(const json_t *list)
 
     if (!json_is_array(list))
         return false;
-    json_array_foreach(list, i, one) if (!json_is_string(one)) return false;
+    json_array_foreach(list, i, one)
+        if (!json_is_string(one))
+            return false;
     return true;
 }
 
@@ -225,8 +228,9 @@ static int check_patterns(const json_t *schema, struct pinfold_error *err)
     int r = pattern ? check_pattern(json_string_value(pattern), json_string_length(pattern), err)
                     : 0;
 
-    json_object_foreach(json_object_get(schema, "patternProperties"), key, unused) if (r == 0) r =
-            check_pattern(key, strlen(key), err);
+    json_object_foreach(json_object_get(schema, "patternProperties"), key, unused)
+        if (r == 0)
+            r = check_pattern(key, strlen(key), err);
     return r;
 }
 
@@ -248,9 +252,10 @@ static int check_nested(struct seen *seen, const json_t *parent, const char *key
     size_t i;
     int r = 0;
 
-    json_array_foreach(list, i, one) if (r == 0) r = check_schema(seen, one, depth, err);
-    json_object_foreach(list, key, one)
-    {
+    json_array_foreach(list, i, one)
+        if (r == 0)
+            r = check_schema(seen, one, depth, err);
+    json_object_foreach(list, key, one) {
         if (r == 0 && !(names && is_names(one)))
             r = check_schema(seen, one, depth, err);
     }

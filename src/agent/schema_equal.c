@@ -61,8 +61,7 @@ static int compare_objects(const json_t *a, const json_t *b)
 
     if (json_object_size(a) != json_object_size(b))
         return json_object_size(a) > json_object_size(b) ? 1 : -1;
-    json_object_foreach((json_t *)(uintptr_t)a, key, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)a, key, value) {
         const json_t *other = json_object_get(b, key);
         if ((!other || pf_json_compare(value, other) != 0) && (!least || strcmp(key, least) < 0))
             least = key;
@@ -70,8 +69,9 @@ static int compare_objects(const json_t *a, const json_t *b)
     if (!least)
         return 0;
     /* b may lack a smaller key of its own that a does not have. */
-    json_object_foreach((json_t *)(uintptr_t)b, key,
-                        value) if (!json_object_get(a, key) && strcmp(key, least) < 0) return -1;
+    json_object_foreach((json_t *)(uintptr_t)b, key, value)
+        if (!json_object_get(a, key) && strcmp(key, least) < 0)
+            return -1;
     value = json_object_get(b, least);
     return value ? pf_json_compare(json_object_get(a, least), value) : 1;
 }

@@ -187,8 +187,8 @@ static int retrieve_from_memory(void *state, const char *reference, struct pinfo
 
     pthread_mutex_lock(&memory->lock);
     DL_FOREACH(memory->kept, kept)
-    if (strcmp(kept->reference, reference) == 0)
-        break;
+        if (strcmp(kept->reference, reference) == 0)
+            break;
     if (kept) {
         type = strdup(kept->type);
         r = type ? copy_bytes(&data, kept->data.data, kept->data.len) : -PINFOLD_ENOMEM;
@@ -210,8 +210,7 @@ static void free_memory(void *state)
     struct memory *memory = state;
     struct kept *kept, *next;
 
-    DL_FOREACH_SAFE(memory->kept, kept, next)
-    {
+    DL_FOREACH_SAFE(memory->kept, kept, next) {
         DL_DELETE(memory->kept, kept);
         free_kept(kept);
     }

@@ -198,8 +198,7 @@ static int take_file(const struct pf_agentcore_result *result, const char *name,
     size_t i, count = 0;
     int r = -PINFOLD_EVALUE;
 
-    json_array_foreach(result->content, i, block)
-    {
+    json_array_foreach(result->content, i, block) {
         if (json_is_object(json_object_get(block, "resource"))) {
             resource = json_object_get(block, "resource");
             count++;

@@ -260,8 +260,7 @@ static int take_theirs(struct listing *listing, const json_t *entries, size_t li
     size_t i;
     int r = 0;
 
-    json_array_foreach(entries, i, entry)
-    {
+    json_array_foreach(entries, i, entry) {
         const char *name = json_string_value(json_object_get(entry, "name"));
         const char *mode = json_string_value(json_object_get(entry, "mode"));
         bool is_dir = json_is_true(json_object_get(entry, "isDir")), is_link = false;

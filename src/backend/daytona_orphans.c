@@ -118,8 +118,7 @@ static bool has_labels(const json_t *sandbox, const json_t *wanted)
     const json_t *labels = json_object_get(sandbox, "labels"), *value;
     const char *name;
 
-    json_object_foreach((json_t *)(uintptr_t)wanted, name, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)wanted, name, value) {
         if (!json_equal(json_object_get(labels, name), value))
             return false;
     }
@@ -180,8 +179,7 @@ int pf_dt_delete_orphans(struct pf_dt_box *box, struct pinfold_cancel *cancel,
     if (!wanted)
         return pf_fail_nomem(err);
     r = pf_daytona_list(box->client, wanted, &call, &list, &one);
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         const char *id = json_string_value(json_object_get(item, "id"));
         if (r == 0 && id && is_orphan(item, wanted))
             r = delete_orphan(box, id, wanted, &call, &one);
@@ -206,8 +204,7 @@ static int delete_listed(struct pf_dt_box *box, const json_t *wanted, bool *ret_
     size_t i;
     int r = pf_daytona_list(box->client, wanted, &call, &list, err);
 
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         const char *id = json_string_value(json_object_get(item, "id"));
         if (r < 0 || !id || !has_labels(item, wanted))
             continue;

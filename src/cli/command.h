@@ -17,7 +17,7 @@ struct pf_command {
     const char *usage;   /* what follows the name */
     const char *summary; /* one line, for the list of commands */
     const char *help;    /* what stands below the options in the command's help; may be NULL */
-    unsigned bit;        /* which options it takes: see options.c */
+    unsigned bit;        /* which options it takes: see flags.c */
     const struct pf_flag *flags; /* and those that are its own; they stand before others of the same
                                     name. The last has no name; NULL: none */
     /* argv[0] is the subcommand's name. Returns the exit status. */

@@ -39,8 +39,7 @@ static void print_list(FILE *out, const json_t *list)
     size_t i;
 
     fputc('[', out);
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         fputs(i ? ", " : "", out);
         print_text(out, json_string_value(item));
     }
@@ -58,8 +57,7 @@ char *pf_install_toml_section(const char *name, json_t *value)
     if (!out)
         return NULL;
     fprintf(out, "[" SECTION ".%s]\n", name);
-    json_object_foreach(value, key, member)
-    {
+    json_object_foreach(value, key, member) {
         fprintf(out, "%s = ", key);
         if (json_is_array(member))
             print_list(out, member);

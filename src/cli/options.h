@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of all subcommands: one table parses them and prints their help. */
+/* The options of all subcommands: one table (flags.c) parses them and prints their help. */
 #ifndef PF_CLI_OPTIONS_H
 #define PF_CLI_OPTIONS_H
 
@@ -34,6 +34,8 @@ struct pf_agent_options {
     uint64_t max_turns, max_tokens;                  /* 0: not given */
     bool read_only, yes, no_sync, diff, all;
 };
+
+enum { PF_OWN_FLAGS_MAX = 64, PF_FLAGS_MAX = 96 };
 
 /* What was asked for. Strings point into argv. */
 struct pf_options {
@@ -73,9 +75,9 @@ struct pf_options {
     const char **ro, **rw;
     const char **net_allow; /* --net allow=... */
     struct pf_agent_options agent;
-    char **command; /* NULL-terminated; its first is NULL when there is none */
-    uint64_t given; /* which options were, one bit each: pf_options_given() */
-    char **words;   /* of a policy, which the strings above point into; else NULL */
+    char **command;           /* NULL-terminated; its first is NULL when there is none */
+    bool given[PF_FLAGS_MAX]; /* in the order of pf_flags: see pf_options_given() */
+    char **words;             /* of a policy, which the strings above point into; else NULL */
 };
 
 struct pf_flag {
@@ -87,8 +89,6 @@ struct pf_flag {
     /* Take a value in. Returns NULL, or what is wrong with it. NULL: help */
     const char *(*apply)(struct pf_options *options, const char *value);
 };
-
-enum { PF_OWN_FLAGS_MAX = 64 };
 
 /* Take any text but an empty one. Returns NULL, or what is wrong with it. */
 const char *pf_take_text(const char **slot, const char *value);

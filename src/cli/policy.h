@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy: what a pinfold.toml says, and the environment, before the options of the command
- * line. A setting is a value for an option, so that one table checks all of them (options.c).
+ * line. A setting is a value for an option, so that one table checks all of them (flags.c).
  */
 #ifndef PF_CLI_POLICY_H
 #define PF_CLI_POLICY_H

@@ -183,8 +183,7 @@ static void thin_out(struct pf_http_session *session)
 
     if (session->stream_count <= KEPT_STREAMS)
         return;
-    DL_FOREACH(session->streams, stream)
-    {
+    DL_FOREACH(session->streams, stream) {
         if (stream->done && !stream->reader && stream->answered &&
             (!oldest || stream->since_ns < oldest->since_ns))
             oldest = stream;
@@ -357,8 +356,7 @@ struct pf_http_session *pf_http_session_get(struct pf_http *http, const struct p
 {
     struct pf_http_session *session;
 
-    DL_FOREACH(http->sessions, session)
-    {
+    DL_FOREACH(http->sessions, session) {
         if (session->token == token && strcmp(session->id, id) == 0) {
             session->users++;
             session->used_ns = pf_http_now();
@@ -378,7 +376,8 @@ void pf_http_session_end(struct pf_http_session *session)
     DL_DELETE(session->http->sessions, session);
     session->http->session_count--;
     session->token->sessions--;
-    DL_FOREACH(session->streams, stream) release_reader(stream);
+    DL_FOREACH(session->streams, stream)
+        release_reader(stream);
 }
 
 void pf_http_session_put(struct pf_http_session *session)

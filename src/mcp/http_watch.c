@@ -54,8 +54,7 @@ static bool look_at_streams(struct pf_http_session *session, int64_t now)
     struct pf_http_stream *stream, *next;
     bool used = session->users > 0;
 
-    DL_FOREACH_SAFE(session->streams, stream, next)
-    {
+    DL_FOREACH_SAFE(session->streams, stream, next) {
         used |= stream->reader || (stream->is_post && !stream->done);
         if (stream->reader)
             look_at_reader(stream->reader, now);
@@ -71,15 +70,13 @@ static struct pf_http_session *look(struct pf_http *http, int64_t now)
     struct pf_http_connection *connection;
     struct pf_http_session *session, *next, *idle = NULL;
 
-    DL_FOREACH(http->connections, connection)
-    {
+    DL_FOREACH(http->connections, connection) {
         if (connection->receiving && now - connection->since_ns >= REQUEST_NS) {
             shutdown(connection->fd, SHUT_RDWR); /* libmicrohttpd sees its end, and closes it */
             connection->since_ns = now;
         }
     }
-    DL_FOREACH_SAFE(http->sessions, session, next)
-    {
+    DL_FOREACH_SAFE(http->sessions, session, next) {
         if (look_at_streams(session, now))
             session->used_ns = now;
         else if (!idle && now - session->used_ns >= http->ttl_ns)

@@ -70,8 +70,7 @@ void pf_mcp_output_expire(struct pf_mcp_session *session, int64_t max_age_ns)
     int64_t oldest = pf_mcp_now() - max_age_ns;
 
     pthread_mutex_lock(&session->lock);
-    DL_FOREACH_SAFE(session->outputs, output, next)
-    {
+    DL_FOREACH_SAFE(session->outputs, output, next) {
         if (output->used_ns <= oldest)
             drop(session, output);
     }
@@ -83,8 +82,7 @@ static struct pf_mcp_output *borrow(struct pf_mcp_session *session, const char *
     struct pf_mcp_output *output;
 
     pthread_mutex_lock(&session->lock);
-    DL_FOREACH(session->outputs, output)
-    {
+    DL_FOREACH(session->outputs, output) {
         if (strcmp(output->id, id) == 0)
             break;
     }

@@ -67,8 +67,7 @@ static void forget_oldest(struct pf_mcp_session *session)
     struct pf_mcp_process *process, *oldest = NULL;
     int ended = 0;
 
-    DL_FOREACH(session->processes, process)
-    {
+    DL_FOREACH(session->processes, process) {
         if (process->ended && !oldest)
             oldest = process;
         ended += process->ended;
@@ -167,7 +166,8 @@ void pf_mcp_process_end_all(struct pf_mcp_session *session)
     struct pf_mcp_process *process;
 
     pthread_mutex_lock(&session->lock);
-    DL_FOREACH(session->processes, process) pinfold_cancel_fire(process->cancel);
+    DL_FOREACH(session->processes, process)
+        pinfold_cancel_fire(process->cancel);
     pthread_mutex_unlock(&session->lock);
 }
 
@@ -175,7 +175,8 @@ void pf_mcp_process_free_all(struct pf_mcp_session *session)
 {
     struct pf_mcp_process *process, *next;
 
-    DL_FOREACH_SAFE(session->processes, process, next) free_process(process);
+    DL_FOREACH_SAFE(session->processes, process, next)
+        free_process(process);
     session->processes = NULL;
 }
 
@@ -197,8 +198,7 @@ static struct pf_mcp_process *use(struct pf_mcp_session *session, const char *id
     char there[160] = "";
 
     pthread_mutex_lock(&session->lock);
-    DL_FOREACH(session->processes, process)
-    {
+    DL_FOREACH(session->processes, process) {
         size_t len = strlen(there);
         if (strcmp(process->id, id) == 0)
             break;
@@ -332,7 +332,8 @@ static int begin(struct pf_mcp_session *session, struct pf_mcp_process *process,
     bool room;
 
     pthread_mutex_lock(&session->lock);
-    DL_FOREACH(session->processes, other) running += !other->ended;
+    DL_FOREACH(session->processes, other)
+        running += !other->ended;
     room = running < RUNNING_MAX && !session->closing;
     if (room) {
         snprintf(process->id, sizeof(process->id), "process-%u", ++session->next_number);

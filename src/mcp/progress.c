@@ -83,8 +83,7 @@ static int find_silent(struct pf_mcp_session *session, struct beat beats[static 
     int count = 0;
 
     pthread_mutex_lock(&session->lock);
-    DL_FOREACH(session->calls, call)
-    {
+    DL_FOREACH(session->calls, call) {
         if (!call->progress || now - call->progressed_ns < BEAT_NS || count == BEATS_MAX)
             continue;
         call->progressed_ns = now;

@@ -70,8 +70,7 @@ static char *choose(struct pf_mcp_server *server, const json_t *roots)
     struct stat st;
     size_t i;
 
-    json_array_foreach(roots, i, root)
-    {
+    json_array_foreach(roots, i, root) {
         char *path = path_of(pf_mcp_string(root, "uri", NULL));
 
         if (path && stat(path, &st) == 0 && S_ISDIR(st.st_mode) && !is_too_much(path)) {

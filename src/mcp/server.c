@@ -54,8 +54,7 @@ static void *keep(void *ctx)
 
     pthread_mutex_lock(&server->lock);
     while (!server->ending) {
-        DL_FOREACH(server->sessions, session)
-        {
+        DL_FOREACH(server->sessions, session) {
             pf_mcp_output_expire(session, OUTPUT_NS);
             pf_mcp_session_beat(session);
         }
@@ -179,8 +178,7 @@ void pf_mcp_log(struct pf_mcp_server *server, enum pf_mcp_level level, const cha
     else if (level >= PF_MCP_INFO)
         pf_note("%s", line);
     pthread_mutex_lock(&server->lock);
-    DL_FOREACH(server->sessions, session)
-    {
+    DL_FOREACH(server->sessions, session) {
         bool wanted;
 
         pthread_mutex_lock(&session->lock);

@@ -156,8 +156,7 @@ static struct pf_mcp_call *find_call(struct pf_mcp_session *session, const json_
 {
     struct pf_mcp_call *call;
 
-    DL_FOREACH(session->calls, call)
-    {
+    DL_FOREACH(session->calls, call) {
         if (json_equal(call->message.id, id))
             return call;
     }
@@ -313,8 +312,7 @@ static bool take_batch(struct pf_mcp_session *session, const json_t *array, void
     }
     /* One more than there will be, so that none of them is the last before all have begun. */
     batch->pending = (unsigned)json_array_size(array) + 1;
-    json_array_foreach(array, i, value)
-    {
+    json_array_foreach(array, i, value) {
         if (take(session, value, origin, batch))
             answers = true;
         else
@@ -389,8 +387,7 @@ void pf_mcp_session_cancel(struct pf_mcp_session *session, const void *origin)
     struct pf_mcp_call *call;
 
     pthread_mutex_lock(&session->lock);
-    DL_FOREACH(session->calls, call)
-    {
+    DL_FOREACH(session->calls, call) {
         if (call->origin == origin && !call->method->quick) {
             call->cancelled = true;
             pinfold_cancel_fire(call->cancel);
@@ -461,7 +458,8 @@ void pf_mcp_session_end(struct pf_mcp_session *session)
     pf_mcp_server_remove(session->server, session);
     pthread_mutex_lock(&session->lock);
     session->closing = true;
-    DL_FOREACH(session->calls, call) pinfold_cancel_fire(call->cancel);
+    DL_FOREACH(session->calls, call)
+        pinfold_cancel_fire(call->cancel);
     pthread_mutex_unlock(&session->lock);
     pf_mcp_process_end_all(session);
     pf_mcp_forget_roots(session);

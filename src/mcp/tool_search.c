@@ -138,8 +138,7 @@ static int take_names(const json_t *args, const char *names[static NAMES_MAX + 1
     const json_t *list = json_object_get(args, "names"), *name;
     size_t i;
 
-    json_array_foreach(list, i, name)
-    {
+    json_array_foreach(list, i, name) {
         if (i == NAMES_MAX || strlen(json_string_value(name)) != json_string_length(name))
             return pf_mcp_refuse(err, "names: more than %d of them, or a NUL byte", NAMES_MAX);
         names[i] = json_string_value(name);

@@ -274,8 +274,7 @@ int pf_agentcore_result_text(const struct pf_agentcore_result *result, struct pf
     const json_t *block;
     int r = 0;
 
-    json_array_foreach(result->content, i, block)
-    {
+    json_array_foreach(result->content, i, block) {
         const json_t *text = json_object_get(block, "text");
         if (!json_is_string(text))
             continue;

@@ -72,8 +72,7 @@ static json_t *without_nulls(json_t *members)
     const char *name;
     json_t *value;
 
-    json_object_foreach(members, name, value)
-    {
+    json_object_foreach(members, name, value) {
         if (copy && !json_is_null(value) && json_object_set(copy, name, value) < 0) {
             json_decref(copy);
             copy = NULL;

@@ -34,8 +34,10 @@ static void wipe(json_t *json)
 
     if (json_is_string(json))
         explicit_bzero((char *)(uintptr_t)json_string_value(json), json_string_length(json));
-    json_object_foreach(json, key, value) wipe(value);
-    json_array_foreach(json, i, value) wipe(value);
+    json_object_foreach(json, key, value)
+        wipe(value);
+    json_array_foreach(json, i, value)
+        wipe(value);
 }
 
 void pf_aws_json_free(json_t **json)

@@ -127,8 +127,7 @@ static int take_page(const json_t *page, json_t *all, json_t **ret_cursor)
 
     if (!json_is_array(items))
         return -PINFOLD_EBACKEND;
-    json_array_foreach(items, i, item)
-    {
+    json_array_foreach(items, i, item) {
         if (json_array_append(all, item) < 0)
             return -PINFOLD_ENOMEM;
     }

@@ -183,8 +183,7 @@ static const char *complaint_of(const json_t *errors, const char *path, size_t n
 
     snprintf(tags[0], sizeof(tags[0]), "file[%zu]:", number);
     snprintf(tags[1], sizeof(tags[1]), "path[%zu]:", number);
-    json_array_foreach(errors, i, item)
-    {
+    json_array_foreach(errors, i, item) {
         const char *text = json_string_value(item);
         if (text && ((strncmp(text, path, len) == 0 && text[len] == ':') ||
                      strncmp(text, tags[0], strlen(tags[0])) == 0 ||
@@ -209,8 +208,7 @@ static const json_t *written(const json_t *list, const char *path, size_t number
 
     if (is_of(item, path))
         return item;
-    json_array_foreach(list, i, item)
-    {
+    json_array_foreach(list, i, item) {
         if (is_of(item, path))
             return item;
     }

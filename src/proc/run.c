@@ -16,6 +16,7 @@
 #include "proc/capture.h"
 #include "proc/command.h"
 #include "proc/launcher.h"
+#include "proc/turn.h"
 
 #define IDLE_NS (200 * PF_NS_PER_MS)  /* silence after which an exited leader's pipes are let go */
 #define DRAIN_NS (2 * PF_NS_PER_SEC)  /* and the most that they are listened to */
@@ -27,6 +28,7 @@ struct run {
     const struct pf_run_request *request;
     struct pf_launcher *launcher;
     struct pf_live *live;
+    struct pf_turn turn; /* at starting */
     struct pf_capture capture;
     struct pf_super_message exit; /* event is 0 until it came */
     struct pf_super_message failure;
@@ -69,7 +71,10 @@ static int start(struct pf_launcher *launcher, struct run *run, const struct pf_
         .argv = request->argv ? request->argv : command->shell,
         .envp = request->envp ? request->envp : nothing,
     };
+    run->turn = pf_turn_take();
     r = pf_launcher_start(launcher, &spec, &run->live, err);
+    if (r < 0)
+        pf_turn_end(&run->turn);
     close(out[1]);
     close(errs[1]);
     run->capture.streams[0].fd = out[0];
@@ -116,6 +121,8 @@ static void hear(struct run *run)
         hung_up(run, len == 0);
         return;
     }
+    if (message.event != PF_EVENT_STARTED)
+        pf_turn_end(&run->turn);
     switch ((enum pf_super_event)message.event) {
     case PF_EVENT_FAILED:
         run->failure = message;
@@ -362,6 +369,7 @@ int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
         collect(&run, err);
         if (run.exit.event != 0 && !run.gone && !run.hung_up)
             let_go(&run);
+        pf_turn_end(&run.turn);
         pf_launcher_release(launcher, run.live, run.left > 0 && !run.gone && !run.hung_up);
         r = finish(&run, began, ret, err);
     }

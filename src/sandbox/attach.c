@@ -39,8 +39,8 @@ static struct attachment *find_locked(const void *agent)
     struct attachment *attachment;
 
     DL_FOREACH(table, attachment)
-    if (attachment->request.agent == agent)
-        return attachment;
+        if (attachment->request.agent == agent)
+            return attachment;
     return NULL;
 }
 
@@ -176,9 +176,9 @@ static struct attachment *choose(const struct pinfold_sandbox *sandbox, const vo
     pthread_mutex_lock(&lock);
     for (;;) {
         DL_FOREACH(table, attachment)
-        if ((!sandbox || attachment->sandbox == sandbox) &&
-            (!agent || attachment->request.agent == agent))
-            break;
+            if ((!sandbox || attachment->sandbox == sandbox) &&
+                (!agent || attachment->request.agent == agent))
+                break;
         if (!attachment || !(attachment->wiring || attachment->unwiring))
             break;
         pthread_cond_wait(&changed, &lock);

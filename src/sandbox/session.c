@@ -74,8 +74,7 @@ static void after_fork_in_child(void)
     struct pf_session *session;
 
     /* The sessions are the parent's: forgotten here without closing anything. */
-    DL_FOREACH(table, session)
-    {
+    DL_FOREACH(table, session) {
         session->state = CLOSED;
         session->refs--; /* the table's */
     }
@@ -170,8 +169,8 @@ static struct pf_session *find_locked(const struct pinfold_manager *manager, con
     struct pf_session *session;
 
     DL_FOREACH(table, session)
-    if (session->manager == manager && (!id || strcmp(session->id, id) == 0))
-        return session;
+        if (session->manager == manager && (!id || strcmp(session->id, id) == 0))
+            return session;
     return NULL;
 }
 
@@ -339,8 +338,7 @@ static struct pf_session *conflict_locked(const struct pf_session_claim *claim)
 {
     struct pf_session *session;
 
-    DL_FOREACH(table, session)
-    {
+    DL_FOREACH(table, session) {
         if (strcmp(session->id, claim->id) != 0)
             continue;
         if (session->manager == claim->manager || session->owner_id || claim->owner_id)
@@ -407,8 +405,8 @@ static int claim_instance(struct pf_session *session, struct pinfold_backend *ba
 
     lock_table();
     DL_FOREACH(table, other)
-    if (other->backend == backend)
-        break;
+        if (other->backend == backend)
+            break;
     if (other)
         r = pf_fail(err, PINFOLD_ESTART,
                     "workspace %s would use the backend instance of workspace %s; give each an "
@@ -437,8 +435,8 @@ static int claim_storage(struct pf_session *session, struct pinfold_error *err)
         return pf_fail_nomem(err);
     lock_table();
     DL_FOREACH(table, other)
-    if (other->storage_key && strcmp(other->storage_key, key) == 0)
-        break;
+        if (other->storage_key && strcmp(other->storage_key, key) == 0)
+            break;
     if (other)
         r = pf_fail(err, PINFOLD_ESTART,
                     "workspace %s would use the storage of workspace %s (%s); give each its own",
@@ -608,8 +606,8 @@ bool pf_session_drop_view(struct pf_session *session, struct pinfold_backend *ba
 
     lock_table();
     LL_FOREACH(session->views, view)
-    if (view->backend == backend)
-        break;
+        if (view->backend == backend)
+            break;
     if (view)
         LL_DELETE(session->views, view);
     unlock_table();
@@ -636,16 +634,16 @@ struct pf_session **pf_session_expire(struct pinfold_manager *manager, size_t *r
 
     lock_table();
     DL_FOREACH(table, session)
-    count += session->manager == manager && expired_locked(session, now);
+        count += session->manager == manager && expired_locked(session, now);
     if (count > 0)
         expired = calloc(count, sizeof(*expired));
     if (expired)
         DL_FOREACH(table, session)
-    if (session->manager == manager && expired_locked(session, now)) {
-        session->state = CLOSING;
-        session->refs++;
-        expired[used++] = session;
-    }
+            if (session->manager == manager && expired_locked(session, now)) {
+                session->state = CLOSING;
+                session->refs++;
+                expired[used++] = session;
+            }
     unlock_table();
     *ret_count = count;
     return expired;
@@ -690,10 +688,10 @@ int pf_session_finish(struct pf_session *session, const struct pf_session_close 
     unlock_table();
     pf_backend_stop_commands(session->backend);
     LL_FOREACH(views, view)
-    pf_backend_stop_commands(view->backend);
+        pf_backend_stop_commands(view->backend);
     wait_idle(session);
     LL_FOREACH(views, view)
-    pf_backend_close(view->backend, NULL);
+        pf_backend_close(view->backend, NULL);
     free_views(views);
     synced = sync_before_close(session, how, err);
     closed = pf_backend_close(session->backend, &close_error);

@@ -245,8 +245,7 @@ static inline void await_call(void)
         json_t *sessions = control("GET", "sessions", NULL);
         const json_t *session;
         size_t i;
-        json_array_foreach(sessions, i, session)
-        {
+        json_array_foreach(sessions, i, session) {
             calls += json_integer_value(json_object_get(session, "calls"));
         }
         json_decref(sessions);

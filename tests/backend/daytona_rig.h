@@ -78,8 +78,7 @@ static inline unsigned sandboxes(void)
     unsigned count = 0;
     size_t i;
 
-    json_array_foreach(all, i, one)
-    {
+    json_array_foreach(all, i, one) {
         const char *state = json_string_value(json_object_get(one, "state"));
         count += strcmp(state, "destroyed") != 0 && strcmp(state, "destroying") != 0;
     }

@@ -20,8 +20,7 @@ static const char *recorded_header(const json_t *request, const char *name)
     size_t i;
     const json_t *pair;
 
-    json_array_foreach(json_object_get(request, "headers"), i, pair)
-    {
+    json_array_foreach(json_object_get(request, "headers"), i, pair) {
         if (strcasecmp(json_string_value(json_array_get(pair, 0)), name) == 0)
             return json_string_value(json_array_get(pair, 1));
     }
@@ -76,14 +75,15 @@ static json_t *wire_form(const json_t *value)
         return json_incref(json_object_get(value, "$base64"));
     if (json_is_array(value)) {
         copy = json_array();
-        json_array_foreach(value, i, member) json_array_append_new(copy, wire_form(member));
+        json_array_foreach(value, i, member)
+            json_array_append_new(copy, wire_form(member));
         return copy;
     }
     if (!json_is_object(value))
         return json_deep_copy(value);
     copy = json_object();
     json_object_foreach((json_t *)(uintptr_t)value, key, member)
-            json_object_set_new(copy, key, wire_form(member));
+        json_object_set_new(copy, key, wire_form(member));
     return copy;
 }
 
@@ -135,8 +135,7 @@ static void same_signed_headers(const char *name, const json_t *recorded, const 
     start += strlen("SignedHeaders=");
     snprintf(list, sizeof(list), ";%.*s;", (int)strcspn(start, ","), start);
     assert_true(json_array_size(names) >= 2);
-    json_array_foreach(names, i, one)
-    {
+    json_array_foreach(names, i, one) {
         snprintf(header, sizeof(header), ";%s;", json_string_value(one));
         if (strcmp(header, ";content-length;") != 0 && strcmp(header, ";x-amz-user-agent;") != 0 &&
             !strstr(list, header))
@@ -196,8 +195,7 @@ static void same_text(const char *name, const json_t *events, const char *member
     const json_t *event;
     size_t i;
 
-    json_array_foreach(events, i, event)
-    {
+    json_array_foreach(events, i, event) {
         const json_t *text = json_object_get(
                 json_object_get(json_object_get(event, "result"), "structuredContent"), member);
         if (text)
@@ -214,14 +212,11 @@ static void same_blocks(const char *name, const json_t *events, const json_t *co
     size_t i, j, at = 0;
     const char *key;
 
-    json_array_foreach(events, i, event)
-    {
-        json_array_foreach(json_object_get(json_object_get(event, "result"), "content"), j, block)
-        {
+    json_array_foreach(events, i, event) {
+        json_array_foreach(json_object_get(json_object_get(event, "result"), "content"), j, block) {
             const json_t *mine = json_array_get(content, at++);
             json_t *wire = wire_form(block);
-            json_object_foreach(wire, key, value)
-            {
+            json_object_foreach(wire, key, value) {
                 const json_t *other = json_object_get(mine, key);
                 if (!json_is_object(value) && !json_equal(value, other))
                     fail_msg("%s: %s of block %zu differs", name, key, j);
@@ -244,8 +239,7 @@ static void same_result(const char *name, const json_t *events,
     unsigned count = 0;
     size_t i;
 
-    json_array_foreach(events, i, event)
-    {
+    json_array_foreach(events, i, event) {
         const json_t *one = json_object_get(event, "result");
         const json_t *code = json_object_get(json_object_get(one, "structuredContent"), "exitCode");
         count += one != NULL;
@@ -275,7 +269,7 @@ static void build_reply(const json_t *vector, struct pf_buf *reply)
     pf_buf_printf(reply, "HTTP/1.1 %d X\r\n",
                   (int)json_integer_value(json_object_get(http, "status")));
     json_object_foreach(headers, name, value)
-            pf_buf_printf(reply, "%s: %s\r\n", name, json_string_value(value));
+        pf_buf_printf(reply, "%s: %s\r\n", name, json_string_value(value));
     if (chunked)
         pf_buf_printf(reply, "Transfer-Encoding: chunked\r\n\r\n");
     else
@@ -397,8 +391,7 @@ static bool between_messages(const json_t *vector, size_t at)
 
     if (at == 0)
         return true;
-    json_array_foreach(json_object_get(vector, "messages"), i, message)
-    {
+    json_array_foreach(json_object_get(vector, "messages"), i, message) {
         if ((size_t)(json_integer_value(json_object_get(message, "offset")) +
                      json_integer_value(json_object_get(message, "totalLength"))) == at)
             return true;

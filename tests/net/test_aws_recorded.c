@@ -117,7 +117,7 @@ static void set_environment(const json_t *vector)
     aws_environment(fixture);
     unsetenv("AWS_REGION");
     json_object_foreach(json_object_get(vector, "env"), name, value)
-            set_variable(name, json_string_value(value));
+        set_variable(name, json_string_value(value));
 }
 
 /* ---- requests ---- */
@@ -229,10 +229,9 @@ static void check_headers(const json_t *headers, const char *sent)
         json_t *header;
         size_t n;
 
-        json_array_foreach(headers, n,
-                           header) if (strcasecmp(json_string_value(json_array_get(header, 0)),
-                                                  meaning[i]) == 0) recorded =
-                json_string_value(json_array_get(header, 1));
+        json_array_foreach(headers, n, header)
+            if (strcasecmp(json_string_value(json_array_get(header, 0)), meaning[i]) == 0)
+                recorded = json_string_value(json_array_get(header, 1));
         assert_true(!recorded == !ours);
         if (ours && strncmp(ours, "AWS4-", 5) == 0)
             check_signature(sent, ours);
@@ -248,8 +247,7 @@ static void check_requests(const json_t *requests)
     size_t i;
 
     assert_int_equal(aws_request_count(fixture), json_array_size(requests));
-    json_array_foreach(requests, i, recorded)
-    {
+    json_array_foreach(requests, i, recorded) {
         const char *sent = fixture->server.requests[i], *line = text_of(recorded, "requestLine");
         assert_memory_equal(sent, line, strlen(line));
         assert_memory_equal(sent + strlen(line), "\r\n", 2);

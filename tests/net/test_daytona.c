@@ -36,8 +36,7 @@ static const char *header_of(const json_t *message, const char *name)
     size_t i;
     const json_t *pair;
 
-    json_array_foreach(json_object_get(message, "headers"), i, pair)
-    {
+    json_array_foreach(json_object_get(message, "headers"), i, pair) {
         if (strcasecmp(json_string_value(json_array_get(pair, 0)), name) == 0)
             return json_string_value(json_array_get(pair, 1));
     }

@@ -57,7 +57,7 @@ static void check_event(const struct pf_event *event, const json_t *message)
     assert_int_equal(event->headers_len + event->payload_len + 16,
                      json_integer_value(json_object_get(message, "totalLength")));
     json_object_foreach(json_object_get(message, "headers"), name, header)
-            check_header(event, name, header);
+        check_header(event, name, header);
     assert_null(pf_event_header(event, ":no-such-header").data);
     if (payload) /* of a large one only the first 4,000 characters were noted */
         assert_memory_equal(event->payload, json_string_value(payload),
@@ -156,8 +156,7 @@ static void cut_everywhere(const char *name, const json_t *vector)
     if (fault_of(name))
         return;
     end_count = 0;
-    json_array_foreach(json_object_get(vector, "messages"), i, message)
-    {
+    json_array_foreach(json_object_get(vector, "messages"), i, message) {
         assert_true(end_count < PF_COUNT(ends));
         ends[end_count++] = (size_t)json_integer_value(json_object_get(message, "offset")) +
                             (size_t)json_integer_value(json_object_get(message, "totalLength"));

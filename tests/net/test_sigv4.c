@@ -21,9 +21,9 @@ static const char *header_value(const json_t *request, const char *name)
     size_t i;
     json_t *pair;
 
-    json_array_foreach(json_object_get(request, "headers"), i,
-                       pair) if (strcasecmp(json_string_value(json_array_get(pair, 0)), name) ==
-                                 0) return json_string_value(json_array_get(pair, 1));
+    json_array_foreach(json_object_get(request, "headers"), i, pair)
+        if (strcasecmp(json_string_value(json_array_get(pair, 0)), name) == 0)
+            return json_string_value(json_array_get(pair, 1));
     return NULL;
 }
 
@@ -94,9 +94,8 @@ static void use(const char *name, const json_t *vector)
     size_t i;
     json_t *request;
 
-    json_array_foreach(
-            json_object_get(vector, "requests"), i,
-            request) if (json_object_get(json_object_get(request, "sigv4"), "canonicalRequest"))
+    json_array_foreach(json_object_get(vector, "requests"), i, request)
+        if (json_object_get(json_object_get(request, "sigv4"), "canonicalRequest"))
             sign_again(name, vector, request);
 }
 

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/flags.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/numbers.h"
+
+static void append(const char **list, const char *value)
+{
+    while (*list)
+        list++;
+    *list = value;
+}
+
+static const char *set_directory(const char **slot, const char *value)
+{
+    if (!*value)
+        return "an empty name; give a directory";
+    *slot = value;
+    return NULL;
+}
+
+static const char *apply_backend(struct pf_options *options, const char *value)
+{
+    options->isolated = strcmp(value, "isolated") == 0;
+    options->agentcore = strcmp(value, "agentcore") == 0;
+    options->daytona = strcmp(value, "daytona") == 0;
+    return options->isolated || pf_options_remote(options) || strcmp(value, "local") == 0
+                   ? NULL
+                   : "no such backend; there are: local, isolated, agentcore, daytona";
+}
+
+const char *pf_take_text(const char **slot, const char *value)
+{
+    if (!*value)
+        return "an empty value";
+    *slot = value;
+    return NULL;
+}
+
+static const char *apply_region(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->region, value);
+}
+
+static const char *apply_profile(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->profile, value);
+}
+
+static const char *apply_interpreter(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->interpreter, value);
+}
+
+static const char *apply_endpoint(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->endpoint, value);
+}
+
+static const char *apply_session_timeout(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_limit(&options->session_timeout, value);
+
+    return wrong || options->session_timeout > 28800 ? "not a number of seconds from 1 to 28800"
+                                                     : NULL;
+}
+
+static const char *apply_target(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->target, value);
+}
+
+static const char *apply_snapshot(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->snapshot, value);
+}
+
+static const char *apply_image(struct pf_options *options, const char *value)
+{
+    return pf_take_text(&options->image, value);
+}
+
+static const char *apply_seed(struct pf_options *options, const char *value)
+{
+    return set_directory(&options->seed, value);
+}
+
+static const char *apply_seed_mode(struct pf_options *options, const char *value)
+{
+    options->overlay = strcmp(value, "overlay") == 0;
+    return options->overlay || strcmp(value, "copy") == 0 ? NULL : "none of: copy, overlay";
+}
+
+static const char *apply_sync(struct pf_options *options, const char *value)
+{
+    options->wants_sync = true;
+    return value ? set_directory(&options->sync, value) : NULL;
+}
+
+static const char *apply_workspace(struct pf_options *options, const char *value)
+{
+    return set_directory(&options->workspace, value);
+}
+
+static const char *apply_audit(struct pf_options *options, const char *value)
+{
+    if (!*value)
+        return "an empty name; give a file";
+    options->audit = value;
+    options->takes_extras = true;
+    return NULL;
+}
+
+static const char *apply_config(struct pf_options *options, const char *value)
+{
+    if (!*value)
+        return "an empty name; give a file";
+    options->config = value;
+    return NULL;
+}
+
+static const char *apply_ttl(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_decimal(&options->ttl_seconds, 1e9, value);
+
+    return wrong ? "not a number of seconds greater than 0, up to 1000000000" : NULL;
+}
+
+static const char *apply_http(struct pf_options *options, const char *value)
+{
+    const char *colon = strrchr(value, ':');
+    char *end;
+    long port = colon ? strtol(colon + 1, &end, 10) : -1;
+
+    if (!colon || colon == value || colon[1] < '0' || colon[1] > '9' || *end || port > 65535)
+        return "not of the form ADDRESS:PORT, such as 127.0.0.1:8765; port 0 takes a free one";
+    options->http = value;
+    return NULL;
+}
+
+static const char *apply_http_host(struct pf_options *options, const char *value)
+{
+    if (!*value || strpbrk(value, "/ \t"))
+        return "not the name of a host";
+    append(options->http_hosts, value);
+    return NULL;
+}
+
+static const char *apply_http_anywhere(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->http_anywhere = true;
+    return NULL;
+}
+
+static const char *apply_http_resume(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_decimal(&options->resume_seconds, 86400, value);
+
+    return wrong ? "not a number of seconds greater than 0, up to 86400" : NULL;
+}
+
+static const char *apply_write(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->write = true;
+    return NULL;
+}
+
+static const char *apply_scope(struct pf_options *options, const char *value)
+{
+    options->scope_user = strcmp(value, "user") == 0;
+    options->scope_project = strcmp(value, "project") == 0;
+    return options->scope_user || options->scope_project ? NULL : "none of: project, user";
+}
+
+/* A name that stands in JSON, in TOML without quotes, and in the environment as it is. */
+static const char *set_name(const char **slot, const char *value)
+{
+    static const char letters[] =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+
+    if (!*value || strlen(value) > 64 || value[strspn(value, letters)])
+        return "not a name of letters, digits, - and _";
+    *slot = value;
+    return NULL;
+}
+
+static const char *apply_name(struct pf_options *options, const char *value)
+{
+    return set_name(&options->name, value);
+}
+
+static const char *apply_url(struct pf_options *options, const char *value)
+{
+    if (strncmp(value, "http://", 7) != 0 && strncmp(value, "https://", 8) != 0)
+        return "not an address that begins with http:// or https://";
+    options->url = value;
+    return NULL;
+}
+
+static const char *apply_token_env(struct pf_options *options, const char *value)
+{
+    return set_name(&options->token_env, value);
+}
+
+/* The word at *at up to a colon or the end is one of two. */
+static bool take_word(const char **at, const char *one, const char *other)
+{
+    size_t len = strcspn(*at, ":");
+    const char *word = *at;
+
+    *at += len + (word[len] == ':');
+    return (len == strlen(one) && strncmp(word, one, len) == 0) ||
+           (len == strlen(other) && strncmp(word, other, len) == 0);
+}
+
+static const char *apply_token(struct pf_options *options, const char *value)
+{
+    static const char letters[] =
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    size_t len = strspn(value, letters);
+    const char *at = value + len;
+
+    if (!len || len > 64 || *at++ != ':' || !take_word(&at, "read_write", "read_only"))
+        return "not of the form NAME:MODE, where MODE is read_write or read_only";
+    if (*at && (!take_word(&at, "file", "env") || !*at))
+        return "its value is not on the command line, where everybody could read it: "
+               "NAME:MODE:file:PATH or NAME:MODE:env:VARIABLE say where it is";
+    append(options->tokens, value);
+    return NULL;
+}
+
+static const char *apply_exclude(struct pf_options *options, const char *value)
+{
+    append(options->exclude, value);
+    return NULL;
+}
+
+static const char *apply_include(struct pf_options *options, const char *value)
+{
+    append(options->include, value);
+    return NULL;
+}
+
+static const char *apply_env(struct pf_options *options, const char *value)
+{
+    const char *equals = strchr(value, '=');
+
+    if (!equals || equals == value)
+        return "not of the form NAME=value";
+    append(options->env, value);
+    return NULL;
+}
+
+static const char *apply_no_inherit_env(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->no_inherit_env = true;
+    return NULL;
+}
+
+static const char *apply_timeout(struct pf_options *options, const char *value)
+{
+    const char *wrong = pf_take_decimal(&options->timeout_seconds, 1e9, value);
+
+    return wrong ? "not a number of seconds greater than 0, such as 2 or 0.5, up to 1000000000"
+                 : NULL;
+}
+
+static const char *apply_max_output(struct pf_options *options, const char *value)
+{
+    return pf_take_bytes(&options->max_output_bytes, value);
+}
+
+static const char *apply_memory(struct pf_options *options, const char *value)
+{
+    return pf_take_byte_limit(&options->limits.memory_bytes, value);
+}
+
+static const char *apply_processes(struct pf_options *options, const char *value)
+{
+    return pf_take_limit(&options->limits.processes, value);
+}
+
+static const char *apply_cpu_seconds(struct pf_options *options, const char *value)
+{
+    return pf_take_limit(&options->limits.cpu_seconds, value);
+}
+
+static const char *apply_cpus(struct pf_options *options, const char *value)
+{
+    return pf_take_decimal(&options->limits.cpus, 100000, value);
+}
+
+static const char *apply_open_files(struct pf_options *options, const char *value)
+{
+    return pf_take_limit(&options->limits.open_files, value);
+}
+
+static const char *apply_file_size(struct pf_options *options, const char *value)
+{
+    return pf_take_byte_limit(&options->limits.file_bytes, value);
+}
+
+static const char *apply_tmp_size(struct pf_options *options, const char *value)
+{
+    return pf_take_byte_limit(&options->limits.tmp_bytes, value);
+}
+
+static const char *apply_workspace_size(struct pf_options *options, const char *value)
+{
+    return pf_take_byte_limit(&options->limits.workspace_bytes, value);
+}
+
+static const char *apply_rootfs(struct pf_options *options, const char *value)
+{
+    if (*value != '/')
+        return "not an absolute path";
+    options->rootfs = value;
+    return NULL;
+}
+
+static const char *apply_net(struct pf_options *options, const char *value)
+{
+    static const char allow[] = "allow=";
+
+    if (strncmp(value, allow, strlen(allow)) == 0 && value[strlen(allow)]) {
+        append(options->net_allow, value + strlen(allow));
+        options->takes_extras = true; /* the proxy */
+        return NULL;
+    }
+    options->host_net = strcmp(value, "host") == 0;
+    return options->host_net || strcmp(value, "none") == 0
+                   ? NULL
+                   : "none of: none, host, allow=NAME[:PORT],...";
+}
+
+static const char *add_directory(const char **list, const char *value)
+{
+    if (*value != '/')
+        return "not an absolute path";
+    append(list, value);
+    return NULL;
+}
+
+static const char *apply_ro(struct pf_options *options, const char *value)
+{
+    return add_directory(options->ro, value);
+}
+
+static const char *apply_rw(struct pf_options *options, const char *value)
+{
+    return add_directory(options->rw, value);
+}
+
+static const char *apply_json(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->json = options->takes_extras = true;
+    return NULL;
+}
+
+static const char *apply_tty(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->tty = true;
+    return NULL;
+}
+
+static const char *apply_quiet(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->quiet = true;
+    return NULL;
+}
+
+static const char *apply_read_only(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->read_only = true;
+    return NULL;
+}
+
+static const char *apply_no_roots(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->no_roots = true;
+    return NULL;
+}
+
+static const char *apply_no_sync(struct pf_options *options, const char *value)
+{
+    (void)value;
+    options->no_sync = true;
+    return NULL;
+}
+
+const struct pf_flag pf_flags[] = {
+    { "backend", "NAME",
+      "isolated (default); local: the host itself; agentcore, daytona: see below",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_backend },
+    { "net", "NET", "isolated: none (default), host, or allow=NAME[:PORT],...; repeatable",
+      PF_FOR_ISOLATED, 0, apply_net },
+    { "ro", "DIR", "isolated: show a directory of the host, read-only; repeatable", PF_FOR_ISOLATED,
+      0, apply_ro },
+    { "rw", "DIR", "isolated: show a directory of the host, writable; repeatable", PF_FOR_ISOLATED,
+      0, apply_rw },
+    { "rootfs", "DIR", "isolated: use DIR as the system instead of the host's, read-only",
+      PF_FOR_ISOLATED, 0, apply_rootfs },
+    { "memory", "BYTES",
+      "isolated: of the sandbox, without control groups of a process (default 4G)", PF_FOR_ISOLATED,
+      0, apply_memory },
+    { "processes", "N", "isolated: processes and threads (default 1024)", PF_FOR_ISOLATED, 0,
+      apply_processes },
+    { "cpu-seconds", "N", "isolated: processor time of each process (default unlimited)",
+      PF_FOR_ISOLATED, 0, apply_cpu_seconds },
+    { "cpus", "N", "isolated: processors' worth of time, such as 1.5; needs control groups",
+      PF_FOR_ISOLATED, 0, apply_cpus },
+    { "open-files", "N", "isolated: open files of each process (default 4096)", PF_FOR_ISOLATED, 0,
+      apply_open_files },
+    { "file-size", "BYTES", "isolated: of each file (default unlimited)", PF_FOR_ISOLATED, 0,
+      apply_file_size },
+    { "workspace-size", "BYTES", "isolated: what the workspace may hold (default: see below)",
+      PF_FOR_ISOLATED, 0, apply_workspace_size },
+    { "tmp-size", "BYTES",
+      "isolated: of each of /tmp, /dev/shm and the home directory (default 1G)", PF_FOR_ISOLATED, 0,
+      apply_tmp_size },
+    { "region", "NAME", "agentcore: of AWS (default AWS_REGION, or the profile's)",
+      PF_FOR_AGENTCORE, 0, apply_region },
+    { "profile", "NAME", "agentcore: of AWS, with credentials and region", PF_FOR_AGENTCORE, 0,
+      apply_profile },
+    { "interpreter", "ID", "agentcore: code interpreter (default aws.codeinterpreter.v1)",
+      PF_FOR_AGENTCORE, 0, apply_interpreter },
+    { "endpoint", "URL", "agentcore: of the service, instead of the region's", PF_FOR_AGENTCORE, 0,
+      apply_endpoint },
+    { "session-timeout", "SECONDS",
+      "agentcore: lifetime of the session, at most 28800 (default 900)", PF_FOR_AGENTCORE, 0,
+      apply_session_timeout },
+    { "target", "NAME", "daytona: region (default DAYTONA_TARGET, or the service's)",
+      PF_FOR_DAYTONA, 0, apply_target },
+    { "snapshot", "NAME", "daytona: what the sandbox is made of (default: the service's)",
+      PF_FOR_DAYTONA, 0, apply_snapshot },
+    { "image", "NAME", "daytona: instead, an image of a registry, such as debian:12",
+      PF_FOR_DAYTONA, 0, apply_image },
+    { "seed", "DIR", "copy DIR into the workspace first", PF_FOR_RUN | PF_FOR_PLAN, 0, apply_seed },
+    { "seed-mode", "MODE", "copy (default); overlay, isolated: show the seed below the changes",
+      PF_FOR_RUN, 0, apply_seed_mode },
+    { "exclude", "GLOB", "leave out what matches, on the way in and back; repeatable",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_exclude },
+    { "sync", "[=DIR]", "copy results back, to DIR or to the seed", PF_FOR_RUN | PF_FOR_PLAN, 0,
+      apply_sync },
+    { "include", "GLOB", "copy back what matches, instead of the default kinds; repeatable",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_include },
+    { "tty", NULL, "run the command on a terminal, which is relayed to yours", PF_FOR_COMMAND, 't',
+      apply_tty },
+    { "timeout", "SECONDS", "stop it after this time, 1.5 say (default 120; on a terminal none)",
+      PF_FOR_RUN, 0, apply_timeout },
+    { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
+      PF_FOR_COMMAND | PF_FOR_AGENT | PF_FOR_MCP, 0, apply_max_output },
+    { "env", "NAME=VALUE", "set a variable for the command; repeatable", PF_FOR_RUN, 0, apply_env },
+    { "no-inherit-env", NULL, "local: give the command no variable but those of --env", PF_FOR_RUN,
+      0, apply_no_inherit_env },
+    { "workspace", "DIR", "work in DIR and keep it (default: a temporary directory)",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_workspace },
+    { "audit", "FILE", "append one JSON line to FILE for everything that is done", PF_FOR_RUN, 0,
+      apply_audit },
+    { "json", NULL, "print one JSON object with all results",
+      PF_FOR_COMMAND | PF_FOR_PLAN | PF_FOR_AGENT | PF_FOR_CONFIG, 0, apply_json },
+    { "config", "FILE", "read this policy first: see 'pinfold help config'",
+      PF_FOR_RUN | PF_FOR_PLAN, 0, apply_config },
+    { "http", "ADDRESS:PORT", "serve over HTTP there, instead of stdin and stdout", PF_FOR_MCP, 0,
+      apply_http },
+    { "http-host", "NAME", "http: a name that a reverse proxy asks for it by; repeatable",
+      PF_FOR_MCP, 0, apply_http_host },
+    { "http-anywhere", NULL, "http: ADDRESS may be another than this machine's loopback",
+      PF_FOR_MCP, 0, apply_http_anywhere },
+    { "http-resume", "SECONDS", "http: a request outlives its connection so long (default 15)",
+      PF_FOR_MCP, 0, apply_http_resume },
+    { "token", "NAME:MODE", "http: a client, read_write or read_only: see below; repeatable",
+      PF_FOR_MCP, 0, apply_token },
+    { "read-only", NULL, "the client may look at everything, and change nothing", PF_FOR_MCP, 0,
+      apply_read_only },
+    { "no-sync", NULL, "give the client no tool that writes results back", PF_FOR_MCP, 0,
+      apply_no_sync },
+    { "ttl", "SECONDS", "end the workspace when unused (default never), and HTTP clients (3600)",
+      PF_FOR_MCP, 0, apply_ttl },
+    { "no-roots", NULL, "take no seed from the client; without this its first root is the seed",
+      PF_FOR_MCP, 0, apply_no_roots },
+    { "write", NULL, "merge it into the client's file, and keep what was there beside it",
+      PF_FOR_INSTALL, 0, apply_write },
+    { "scope", "SCOPE", "project, or user: for all projects (default: project; codex: user)",
+      PF_FOR_INSTALL, 0, apply_scope },
+    { "name", "NAME", "of the server (default pinfold)", PF_FOR_INSTALL, 0, apply_name },
+    { "url", "URL", "of a server that runs, instead of one that the client starts", PF_FOR_INSTALL,
+      0, apply_url },
+    { "token-env", "NAME", "the variable that has its token", PF_FOR_INSTALL, 0, apply_token_env },
+    { "quiet", NULL, "no warnings, notes and summaries on stderr",
+      PF_FOR_RUN | PF_FOR_PLAN | PF_FOR_INSTALL, 'q', apply_quiet },
+    { "help", NULL, "show this help", ~0U, 'h', NULL },
+};
+
+const size_t pf_flag_count = sizeof(pf_flags) / sizeof(pf_flags[0]);
+_Static_assert(sizeof(pf_flags) / sizeof(pf_flags[0]) <= PF_FLAGS_MAX,
+               "pf_options.given has a place for each");
