@@ -5,7 +5,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 
-.PHONY: help run build test coverage soak bench install clean fmt deps-build deps-test deps-bench
+.PHONY: help run build test coverage soak bench analyze install docs deb clean fmt deps-build deps-test \
+	deps-bench deps-analyze
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -38,10 +39,20 @@ bench: build deps-bench ## measure against what people use now, and write bench/
 	@meson configure $(BUILD) -Dbench=true && ninja -C $(BUILD)
 	@/usr/bin/python3 bench/bench.py $(BUILD)
 
+analyze: deps-analyze ## clang-tidy, cppcheck and gcc -fanalyzer: minutes
+	@tools/analyze
+
 install: build ## install library, headers, pkg-config file and command: PREFIX=/usr/local DESTDIR=
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
 	@test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || ldconfig
+
+docs: deps-test ## leave the manual, with a page for each header, in build/docs for a browser
+	@tools/api-reference --html $(BUILD)/docs
+
+deb: ## leave Debian packages in build-deb, and prove that they install, run and go away: minutes
+	@packaging/build-deb
+	@packaging/check-deb build-deb
 
 clean: ## remove what was built
 	@rm -rf build build-*
@@ -54,6 +65,9 @@ deps-build:
 
 deps-test:
 	@tools/deps test
+
+deps-analyze:
+	@tools/deps analyze
 
 deps-bench: # without them the tables say what is missing
 	@tools/deps bench || true

@@ -171,7 +171,7 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
             r = pf_buf_append(&wanted->large, path, path_len + 1);
             continue;
         }
-        wanted->bytes += size + 2 * path_len + 4 * 1024;
+        wanted->bytes += size + 2 * path_len + (4 << 10);
         r = pf_buf_append(&wanted->names, path, path_len + 1);
     }
     return r;

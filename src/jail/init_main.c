@@ -199,7 +199,7 @@ static int take_signals(void)
     int fd;
 
     sigfillset(&set);
-    sigprocmask(SIG_SETMASK, &set, NULL);
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
     pf_default_signals();
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);

@@ -245,9 +245,9 @@ int pf_daytona_toolbox_find(struct pf_daytona *client, const json_t *sandbox,
     }
     if (r == 0 && !base)
         r = pf_fail_nomem(err);
-    if (r == 0)
+    if (base)
         r = check_base(client, base, err);
-    if (r == 0)
+    if (base && r == 0)
         r = add_id(base, id, tail, &ret->base, err);
     ret->client = client;
     ret->slash = false;

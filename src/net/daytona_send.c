@@ -29,7 +29,7 @@ int pf_daytona_new(const struct pf_daytona_config *config, struct pf_http *http,
         return pf_fail_nomem(err);
     client->config = config;
     client->http = http;
-    client->bearer = (struct pf_buf)PF_BUF_INIT(64 * 1024);
+    client->bearer = (struct pf_buf)PF_BUF_INIT(64 << 10);
     if (pf_buf_printf(&client->bearer, "Bearer %s", config->token) < 0) {
         pf_daytona_free(client);
         return pf_fail_nomem(err);

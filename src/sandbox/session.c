@@ -636,7 +636,7 @@ struct pf_session **pf_session_expire(struct pinfold_manager *manager, size_t *r
     DL_FOREACH(table, session)
         count += session->manager == manager && expired_locked(session, now);
     if (count > 0)
-        expired = calloc(count, sizeof(*expired));
+        expired = calloc(count, sizeof(struct pf_session *));
     if (expired)
         DL_FOREACH(table, session)
             if (session->manager == manager && expired_locked(session, now)) {

@@ -543,6 +543,17 @@ def test_the_helper_does_not_send_half_a_name():
     assert set(asked) <= {b""}
 
 
+@pytest.mark.parametrize("url", [
+    "http://", "http://127.0.0.1", "http://127.0.0.1:", "http://127.0.0.1:0", "http://:3128",
+    "http://127.0.0.1:65536", "http://127.0.0.1:4294970424", "http://127.0.0.1:-1",
+    "http://127.0.0.1: 3128", "http://127.0.0.1x3128", "http://localhost:3128", "http://1.2.3:3128",
+    "http://127.0.0.1111111111111111111:3128", "http://127.000000000.0.1:3128"])
+def test_the_helper_takes_no_odd_proxy(url):
+    done = helper_with({"ALL_PROXY": url}, "x", "22")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"pinfold-connect: not http://ADDRESS:PORT: " + url.encode() + b"\n"
+
+
 # From inside a network namespace
 
 
