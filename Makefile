@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
 
-.PHONY: help run build test soak bench analyze install docs deb clean fmt deps-build deps-test \
+.PHONY: help run build test coverage soak bench analyze install docs deb clean fmt deps-build deps-test \
 	deps-bench deps-analyze
 
 help: ## say what there is
@@ -20,6 +20,9 @@ build: deps-build ## leave build/pinfold and build/libpinfold.so
 
 test: deps-test ## build with gcc, clang, sanitizers and valgrind, and run every test and gate
 	@tools/run-tests
+
+coverage: deps-test ## say which lines of src/ the tests run; less than 90 % is a failure: minutes
+	@tools/coverage
 
 soak: build deps-test ## proofs, agents under stress, and random work in trouble, at full length: hours
 	@meson configure $(BUILD) -Dtests=true && ninja -C $(BUILD)
@@ -57,7 +60,7 @@ clean: ## remove what was built
 	@rm -rf build build-*
 
 fmt: deps-test ## format every C file
-	@find include src python tests examples bench fuzz -name '*.[ch]' 2>/dev/null | xargs clang-format-14 -i
+	@find include src python tests tools examples bench fuzz -name '*.[ch]' 2>/dev/null | xargs clang-format-14 -i
 
 deps-build:
 	@tools/deps build
