@@ -4,8 +4,10 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
+SECONDS := 600
+TARGETS :=
 
-.PHONY: help run build test soak bench install clean fmt deps-build deps-test
+.PHONY: help run build test soak bench fuzz install clean fmt deps-build deps-test
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
