@@ -44,8 +44,10 @@ static inline void add_reply_headers(struct pf_http_response *response, uint8_t 
         add_reply_header(response, "x-ratelimit-remaining-" FUZZ_SECRET, "0");
     if (choice & 16)
         add_reply_header(response, "x-amzn-errortype", "ThrottlingException:http://x");
-    if (choice & 32)
+    if (choice & 32) {
+        add_reply_header(response, "x-amzn-requestid", "id-" FUZZ_SECRET "-token");
         add_reply_header(response, "date", "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
 }
 
 int __wrap_pf_http_perform(struct pf_http *http, const struct pf_http_request *request,
