@@ -3,6 +3,9 @@
 import json
 import os
 import subprocess
+from typing import Iterator
+
+from report import Facts, Table
 
 PROGRAM = r"""
 import asyncio, json, logging, sys, tempfile, time
@@ -66,25 +69,26 @@ with tempfile.TemporaryDirectory(prefix="pinfold-bench-") as root:
 """
 
 
-def section(build, rounds):
-    """Yields what bench.py makes tables of: (title, goal, times), and last (title, goal, facts)."""
-    env = {**os.environ, "PYTHONPATH": str(build / "python")}
-    found = json.loads(subprocess.run(["/usr/bin/python3", "-c", PROGRAM, str(rounds)], env=env,
-                                      stdout=subprocess.PIPE, check=True, text=True).stdout)
+def section(bench) -> Iterator[Table | Facts]:
+    env = {**os.environ, "PYTHONPATH": str(bench.build / "python")}
+    found = json.loads(subprocess.run(
+        ["/usr/bin/python3", "-c", PROGRAM, str(bench.rounds)], env=env, stdout=subprocess.PIPE,
+        check=True, text=True).stdout)
     in_c = [float(line) for line in subprocess.run(
-        [str(build / "bench" / "calls")], stdout=subprocess.PIPE, check=True,
+        [str(bench.build / "bench" / "calls")], stdout=subprocess.PIPE, check=True,
         text=True).stdout.split()]
-    yield ("read_file of 1 KiB", "at most 3 x of the call in C",
-           {"Python, awaited": found["read awaited"], "C": in_c,
-            "Python, blocking": found["read here"],
-            "Python, awaited, on a thread": found["read on a thread"]})
-    yield ('execute("true") on local', "at most 1.15 x of asyncio's",
-           {"Sandbox.execute": found["execute"],
-            "create_subprocess_shell, communicate": found["subprocess"]})
-    yield ("An event loop with 200 commands at once", "no turn of 50 ms",
-           {"longest turn": f"{found['stall'][0] * 1000:.1f} ms",
-            "of the thread's own time, at most": f"{found['stall'][1] * 1000:.1f} ms",
-            "longest turn with asyncio's subprocesses":
-                f"{found['stall of asyncio'][0] * 1000:.1f} ms",
-            "of the thread's own time, at most, with these":
-                f"{found['stall of asyncio'][1] * 1000:.1f} ms"})
+    yield Table("read_file of 1 KiB", "at most 3 x of the call in C",
+                {"Python, awaited": found["read awaited"], "C": in_c,
+                 "Python, blocking": found["read here"],
+                 "Python, awaited, on a thread": found["read on a thread"]}, "python-read")
+    yield Table('execute("true") on local', "at most 1.15 x of asyncio's",
+                {"Sandbox.execute": found["execute"],
+                 "create_subprocess_shell, communicate": found["subprocess"]}, "python-execute")
+    (clock, own), (their_clock, their_own) = [
+        [f"{seconds * 1000:.1f} ms" for seconds in found[name]]
+        for name in ("stall", "stall of asyncio")]
+    yield Facts("An event loop with 200 commands at once", "no turn of 50 ms",
+                {"longest turn": clock, "of the thread's own time, at most": own,
+                 "longest turn with asyncio's subprocesses": their_clock,
+                 "of the thread's own time, at most, with these": their_own},
+                {"python-stall": found["stall"][0] * 1000})

@@ -1,95 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long whole processes take, from posix_spawn(3) to waitpid(2), with nothing of an interpreter
- * in between.
+ * in between. Programs are given as contender.h has it.
  *
- *     processes ROUNDS NAME PROGRAM [ARGUMENT...] [--- NAME PROGRAM [ARGUMENT...]]...
+ *     processes ROUNDS PROGRAMS              all once in each round, one after another
+ *     processes --at-once N COUNT PROGRAM    one of them COUNT times, N at once
  *
- * All programs run once in each round, one after another, so that a machine that slows down slows
- * all of them. Prints "NAME NANOSECONDS" for each run. Standard output and error go to /dev/null.
+ * All programs run once in each round, so that a machine that slows down slows all of them. Prints
+ * "NAME NANOSECONDS" for each run; with --at-once for all of them together.
  */
-#include <fcntl.h>
-#include <spawn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include <pthread.h>
 
-enum { CONTENDERS_MAX = 8 };
+#include "contender.h"
 
-struct contender {
-    const char *name;
-    char **argv;
-};
+enum { THREADS_MAX = 64 };
 
-static int64_t now(void)
+static struct contender contenders[CONTENDERS_MAX];
+static atomic_int left;
+static atomic_bool failed;
+
+static void *run_some(void *unused)
 {
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+    (void)unused;
+    while (!failed && left-- > 0)
+        if (contender_run(&contenders[0]) < 0)
+            failed = true;
+    return NULL;
 }
 
-/* Returns nanoseconds, or -1 after it said why. */
-static int64_t run(const struct contender *contender, const posix_spawn_file_actions_t *actions)
+static bool run_at_once(int threads, int count)
 {
-    int64_t began = now(), took;
-    int status, r;
-    pid_t pid;
+    pthread_t ids[THREADS_MAX];
+    int64_t began = bench_now();
 
-    r = posix_spawnp(&pid, contender->argv[0], actions, NULL, contender->argv, environ);
-    if (r == 0 && waitpid(pid, &status, 0) == pid) {
-        took = now() - began;
-        if (status == 0)
-            return took;
-    }
-    fprintf(stderr, "processes: %s: %s\n", contender->argv[0],
-            r ? strerror(r) : "it did not end with 0");
-    return -1;
+    left = count;
+    for (int i = 0; i < threads; i++)
+        if (pthread_create(&ids[i], NULL, run_some, NULL) != 0)
+            abort();
+    for (int i = 0; i < threads; i++)
+        pthread_join(ids[i], NULL);
+    bench_print(contenders[0].name, began);
+    return !failed;
 }
 
-/* Returns how many there are, 0 if that is no list of programs. Puts an end to each vector. */
-static size_t parse(char **argv, struct contender contenders[static CONTENDERS_MAX])
+static bool run_in_turns(int rounds, int count)
 {
-    size_t count = 0;
-
-    while (argv[0] && argv[1] && count < CONTENDERS_MAX) {
-        contenders[count++] = (struct contender){ argv[0], argv + 1 };
-        while (*argv && strcmp(*argv, "---") != 0)
-            argv++;
-        if (!*argv)
-            return count;
-        *argv++ = NULL;
-    }
-    return 0;
+    for (int round = 0; round < rounds; round++)
+        if (!contenders_turn(contenders, count))
+            return false;
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    struct contender contenders[CONTENDERS_MAX];
-    size_t count = argc > 3 ? parse(argv + 2, contenders) : 0;
-    long rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
-    posix_spawn_file_actions_t actions;
+    bool at_once = argc > 4 && strcmp(argv[1], "--at-once") == 0;
+    int first = at_once ? 4 : 2;
+    int count = argc > first + 1 ? contenders_parse(argv + first, contenders) : -1;
+    int rounds = argc > 1 ? atoi(argv[first - 1]) : 0, threads = at_once ? atoi(argv[2]) : 1;
 
-    if (count == 0 || rounds <= 0) {
-        fputs("usage: processes ROUNDS NAME PROGRAM [ARGUMENT...] [--- NAME PROGRAM ...]...\n",
+    if (count < 1 || rounds < 1 || threads < 1 || threads > THREADS_MAX || (at_once && count > 1)) {
+        fputs("usage: processes ROUNDS NAME PROGRAM [ARGUMENT...] [--- NAME PROGRAM ...]...\n"
+              "       processes --at-once N COUNT NAME PROGRAM [ARGUMENT...]\n",
               stderr);
         return 2;
     }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    for (long round = 0; round < rounds; round++) {
-        for (size_t i = 0; i < count; i++) {
-            int64_t took = run(&contenders[i], &actions);
-            if (took < 0)
-                return 1;
-            printf("%s %lld\n", contenders[i].name, (long long)took);
-        }
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    return 0;
+    return !(at_once ? run_at_once(threads, rounds) : run_in_turns(rounds, count));
 }

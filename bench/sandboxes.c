@@ -2,291 +2,232 @@
 /*
  * What isolated sandboxes cost, through the library, beside what else one would do:
  *
- *     sandboxes command ROUNDS PROGRAM [ARG]...   in a live sandbox, and by posix_spawn and wait
- *     sandboxes start ROUNDS [PROGRAM [ARG]...]   from nothing to a finished command, and PROGRAM
- *     sandboxes idle COUNT                        so many at once: memory, and what is left of them
+ *     sandboxes command ROUNDS PROGRAM [ARG]... [--- OTHERS]   in live sandboxes, and by
+ * posix_spawn sandboxes start ROUNDS [OTHERS]      from nothing to a finished command, and back to
+ * nothing sandboxes rate N COUNT               COUNT of them, N at once: start, run true, stop
+ *     sandboxes hold COUNT                 so many at once, until a line comes
  *
- * The first two take turns and print a line per measurement, its name and nanoseconds; the third
- * prints names and numbers.
+ * OTHERS are programs as contender.h has them, which take turns with ours. Printed are lines of a
+ * name and nanoseconds.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <pthread.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <pinfold/pinfold.h>
 
 #include "../tests/tempdir.h"
+#include "driver.h"
 
-struct sandbox {
+enum { THREADS_MAX = 64, WARM_UP = 20 };
+
+struct box {
     struct pinfold_backend *backend;
     const struct pinfold_backend_ops *ops;
     void *state;
 };
 
-static struct pinfold_error err;
 static char workspace[256];
+static struct contender contenders[CONTENDERS_MAX];
 
-static void die(const char *what) __attribute__((noreturn));
-static void die(const char *what)
+/* Of the backend alone, which is what a program that keeps its own books would use. */
+static struct box open_box(enum bench_kind kind)
 {
-    fprintf(stderr, "sandboxes: %s: %s\n", what, err.msg[0] ? err.msg : strerror(errno));
-    exit(1);
-}
+    struct box box;
 
-static int64_t now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void print(const char *name, int64_t began)
-{
-    printf("%s %" PRId64 "\n", name, now() - began);
-}
-
-static struct sandbox open_sandbox(void)
-{
-    struct pinfold_isolated_options options = PINFOLD_ISOLATED_OPTIONS_INIT;
-    struct sandbox box;
-
-    options.workspace_root = workspace; /* what else one would do makes no directory either */
-    if (pinfold_isolated_backend_new(&options, &box.backend, &err) < 0)
-        die("make a backend");
+    /* With a root: what else one would do makes no directory either. */
+    box.backend = bench_backend(kind, workspace);
     box.ops = pinfold_backend_get_ops(box.backend);
     box.state = pinfold_backend_get_state(box.backend);
-    if (box.ops->create(box.state, NULL, &err) < 0)
-        die("start a sandbox");
+    if (box.ops->create(box.state, NULL, &bench_err) < 0)
+        bench_die("start a sandbox");
     return box;
 }
 
-static void close_sandbox(const struct sandbox *box)
+static void close_box(const struct box *box)
 {
-    if (box->ops->close(box->state, &err) < 0)
-        die("stop a sandbox");
+    if (box->ops->close(box->state, &bench_err) < 0)
+        bench_die("stop a sandbox");
     pinfold_backend_unref(box->backend);
 }
 
-static void run_inside(const struct sandbox *box, const char *const *argv)
+static void run_inside(const struct box *box, const char *const *argv)
 {
     struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
     struct pinfold_execute_result result;
 
     options.argv = argv;
-    if (box->ops->execute(box->state, &options, &result, NULL, &err) < 0 || result.exit_code != 0)
-        die("run a command in a sandbox");
+    if (box->ops->execute(box->state, &options, &result, NULL, &bench_err) < 0 ||
+        result.exit_code != 0)
+        bench_die("run a command in a sandbox");
     pinfold_execute_result_done(&result);
 }
 
-static void run_outside(const char *const *argv)
+static void run_outside(char **argv, bool print)
 {
-    posix_spawn_file_actions_t actions;
-    pid_t pid;
-    int status;
+    int64_t took = contender_spawn(argv);
 
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    errno = posix_spawnp(&pid, argv[0], &actions, NULL, (char *const *)(uintptr_t)argv, environ);
-    if (errno != 0 || waitpid(pid, &status, 0) < 0 || status != 0)
-        die(argv[0]);
-    posix_spawn_file_actions_destroy(&actions);
+    if (took < 0)
+        exit(1);
+    if (print)
+        printf("spawn %" PRId64 "\n", took);
 }
 
-static void measure_commands(int rounds, const char *const *argv)
+/* The words up to "---", which becomes the end of them. Returns what comes behind. */
+static char **cut(char **words)
 {
-    enum { WARM_UP = 20 };
-    struct sandbox box = open_sandbox();
+    while (*words && strcmp(*words, "---") != 0)
+        words++;
+    if (!*words)
+        return words;
+    *words = NULL;
+    return words + 1;
+}
 
+static void take_turns(int count)
+{
+    if (!contenders_turn(contenders, count))
+        exit(1);
+}
+
+static void measure_commands(int rounds, char **argv)
+{
+    const char *const *inside = (const char *const *)argv;
+    int count = contenders_parse(cut(argv), contenders);
+    struct box isolated = open_box(BENCH_ISOLATED), local = open_box(BENCH_LOCAL);
+
+    if (count < 0)
+        bench_die("read what else to run");
     for (int i = -WARM_UP; i < rounds; i++) {
-        int64_t began = now();
+        int64_t began = bench_now();
+        run_inside(&isolated, inside);
+        if (i >= 0)
+            bench_print("isolated", began);
+        run_outside(argv, i >= 0);
+        began = bench_now();
+        run_inside(&local, inside);
+        if (i >= 0) {
+            bench_print("local", began);
+            take_turns(count);
+        }
+    }
+    close_box(&isolated);
+    close_box(&local);
+}
+
+static void measure_starts(int rounds, char **others)
+{
+    static const char *const argv[] = { "true", NULL };
+    int count = contenders_parse(others, contenders);
+
+    if (count < 0)
+        bench_die("read what else to run");
+    for (int i = -1; i < rounds; i++) {
+        int64_t began = bench_now();
+        struct box box = open_box(BENCH_ISOLATED);
         run_inside(&box, argv);
         if (i >= 0)
-            print("sandbox", began);
-        began = now();
-        run_outside(argv);
-        if (i >= 0)
-            print("spawn", began);
+            bench_print("start", began);
+        began = bench_now();
+        close_box(&box);
+        if (i >= 0) {
+            bench_print("stop", began);
+            take_turns(count);
+        }
     }
-    close_sandbox(&box);
 }
 
-static void measure_starts(int rounds, const char *const *contender)
+/* ---- many ---- */
+
+static atomic_int left;
+
+static void *open_and_close(void *unused)
 {
     static const char *const argv[] = { "true", NULL };
 
-    for (int i = -1; i < rounds; i++) {
-        int64_t began = now();
-        struct sandbox box = open_sandbox();
+    (void)unused;
+    while (left-- > 0) {
+        struct box box = open_box(BENCH_ISOLATED);
         run_inside(&box, argv);
-        if (i >= 0)
-            print("start", began);
-        began = now();
-        close_sandbox(&box);
-        if (i >= 0)
-            print("stop", began);
-        began = now();
-        if (contender[0])
-            run_outside(contender);
-        if (contender[0] && i >= 0)
-            print("contender", began);
+        close_box(&box);
     }
+    return NULL;
 }
 
-/* ---- many at once ---- */
-
-/* How often a text begins a line of a file, or how often any does. */
-static unsigned count_lines(const char *path, const char *word)
+static void measure_rate(int threads, int count)
 {
-    char line[4096];
-    unsigned count = 0;
-    FILE *file = fopen(path, "re");
+    pthread_t ids[THREADS_MAX];
+    int64_t began = bench_now();
 
-    while (file && fgets(line, sizeof(line), file))
-        count += !word || strstr(line, word) != NULL;
-    if (file)
-        fclose(file);
-    return count;
+    left = count;
+    for (int i = 0; i < threads; i++)
+        if (pthread_create(&ids[i], NULL, open_and_close, NULL) != 0)
+            bench_die("start a thread");
+    for (int i = 0; i < threads; i++)
+        pthread_join(ids[i], NULL);
+    bench_print("isolated", began);
 }
 
-static unsigned count_entries(const char *path)
+/* Say what was done, and wait until somebody has looked. */
+static void pause_after(const char *what, int64_t began)
 {
-    unsigned count = 0;
-    DIR *dir = opendir(path);
+    char line[16];
 
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return count;
+    bench_print(what, began);
+    fflush(stdout);
+    if (!fgets(line, sizeof(line), stdin))
+        exit(1);
 }
 
-static uint64_t number_in(const char *path, const char *label)
+static void hold(int count)
 {
-    unsigned long long number = 0;
-    char line[512];
-    FILE *file = fopen(path, "re");
-
-    while (file && fgets(line, sizeof(line), file))
-        if (strncmp(line, label, strlen(label)) == 0)
-            number = strtoull(line + strlen(label), NULL, 10);
-    if (file)
-        fclose(file);
-    return number;
-}
-
-/* The proportional set of everything that waits in a sandbox, of whosever, in KiB. */
-static uint64_t sum_memory(void)
-{
-    uint64_t total = 0;
-    DIR *dir = opendir("/proc");
-    struct dirent *entry;
-
-    while (dir && (entry = readdir(dir))) {
-        char path[300];
-        snprintf(path, sizeof(path), "/proc/%s/status", entry->d_name);
-        if (count_lines(path, "Name:\tpinfold-init") == 0 &&
-            count_lines(path, "Name:\tpinfold-super") == 0)
-            continue;
-        snprintf(path, sizeof(path), "/proc/%s/smaps_rollup", entry->d_name);
-        total += number_in(path, "Pss:");
-    }
-    if (dir)
-        closedir(dir);
-    return total;
-}
-
-/* How many control groups there are of a controller. */
-static unsigned count_groups(const char *controller)
-{
-    char line[512], name[64];
-    unsigned count = 0, found;
-    FILE *file = fopen("/proc/cgroups", "re");
-
-    while (file && fgets(line, sizeof(line), file))
-        if (sscanf(line, "%63s %*u %u", name, &found) == 2 && strcmp(name, controller) == 0)
-            count = found;
-    if (file)
-        fclose(file);
-    return count;
-}
-
-/* Objects of the kernel that a sandbox has some of. Caches that cannot be read, or are merged with
- * others, count as 0. */
-static void print_objects(const char *when)
-{
-    static const char *const caches[] = { "net_namespace ",     "mnt_cache ",
-                                          "pid_namespace ",     "user_namespace ",
-                                          "uts_namespace ",     "task_struct ",
-                                          "shmem_inode_cache ", "sock_inode_cache " };
-
-    for (size_t i = 0; i < sizeof(caches) / sizeof(caches[0]); i++)
-        printf("%s %s%" PRIu64 "\n", when, caches[i], number_in("/proc/slabinfo", caches[i]));
-    printf("%s descriptors %u\n", when, count_entries("/proc/self/fd"));
-    printf("%s mounts %u\n", when, count_lines("/proc/self/mountinfo", NULL));
-    printf("%s groups_of_pids %u\n%s groups_of_memory %u\n", when, count_groups("pids"), when,
-           count_groups("memory"));
-    printf("%s memory_available_mib %" PRIu64 "\n", when,
-           number_in("/proc/meminfo", "MemAvailable:") / 1024);
-}
-
-static void measure_idle(int count)
-{
-    struct sandbox *boxes = calloc((size_t)count, sizeof(*boxes));
+    struct box *boxes = calloc((size_t)count, sizeof(*boxes));
     struct rlimit files;
-    uint64_t memory;
     int64_t began;
 
     if (!boxes)
-        die("remember so many sandboxes");
+        bench_die("remember so many sandboxes");
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
-    memory = sum_memory();
-    print_objects("before");
-    began = now();
+    pause_after("ready", bench_now());
+    began = bench_now();
     for (int i = 0; i < count; i++)
-        boxes[i] = open_sandbox();
-    print("started_ns", began);
-    printf("pss_kib_each %" PRIu64 "\n", (sum_memory() - memory) / (uint64_t)count);
-    print_objects("during");
-    began = now();
+        boxes[i] = open_box(BENCH_ISOLATED);
+    pause_after("started", began);
+    began = bench_now();
     for (int i = 0; i < count; i++)
-        close_sandbox(&boxes[i]);
-    print("stopped_ns", began);
+        close_box(&boxes[i]);
     free(boxes);
-    sleep(3); /* the kernel clears namespaces away in its own time */
-    print_objects("after");
+    pause_after("stopped", began);
+}
+
+static bool run(int number, char **argv, int argc)
+{
+    if (number <= 0)
+        return false;
+    if (strcmp(argv[1], "command") == 0 && argc > 3)
+        measure_commands(number, argv + 3);
+    else if (strcmp(argv[1], "start") == 0)
+        measure_starts(number, argv + 3);
+    else if (strcmp(argv[1], "rate") == 0 && argc == 4 && number <= THREADS_MAX)
+        measure_rate(number, atoi(argv[3]));
+    else if (strcmp(argv[1], "hold") == 0 && argc == 3)
+        hold(number);
+    else
+        return false;
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    int number = argc > 2 ? atoi(argv[2]) : 0;
+    bool known;
 
     if (!test_tempdir("pinfold-bench", workspace, sizeof(workspace)))
-        die("make a workspace");
-    if (number > 0 && strcmp(argv[1], "command") == 0 && argc > 3)
-        measure_commands(number, (const char *const *)argv + 3);
-    else if (number > 0 && strcmp(argv[1], "start") == 0)
-        measure_starts(number, (const char *const *)argv + 3);
-    else if (number > 0 && strcmp(argv[1], "idle") == 0 && argc == 3)
-        measure_idle(number);
-    else {
-        fprintf(stderr, "usage: sandboxes command ROUNDS PROGRAM [ARG]...\n"
-                        "       sandboxes start ROUNDS [PROGRAM [ARG]...]\n"
-                        "       sandboxes idle COUNT\n");
-        rmdir(workspace);
-        return 2;
-    }
+        bench_die("make a workspace");
+    known = run(argc > 2 ? atoi(argv[2]) : 0, argv, argc);
     rmdir(workspace);
-    return 0;
+    if (!known)
+        fprintf(stderr, "usage: sandboxes command ROUNDS PROGRAM [ARG]... [--- OTHERS]\n"
+                        "       sandboxes start ROUNDS [OTHERS]\n"
+                        "       sandboxes rate N COUNT\n"
+                        "       sandboxes hold COUNT\n");
+    return known ? 0 : 2;
 }

@@ -6,7 +6,9 @@ extension in the wheel: the library looks for its programs where it is itself.
 """
 
 import base64
+import gzip
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -158,16 +160,30 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return name
 
 
+def _sources() -> list:
+    """Every file that a wheel is made of, sorted."""
+    found = []
+    for source in SOURCES:
+        path = ROOT / source
+        found += [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    return sorted(one for one in found if "__pycache__" not in one.parts)
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes, executable: bool = False) -> None:
+    entry = tarfile.TarInfo(name)  # of nobody, and of no time: equal sources, equal archives
+    entry.size, entry.mode = len(data), 0o755 if executable else 0o644
+    archive.addfile(entry, io.BytesIO(data))
+
+
 def build_sdist(sdist_directory, config_settings=None):
     """PEP 517."""
     base = f"pinfold-{_version()}"
     name = f"{base}.tar.gz"
-    with tarfile.open(Path(sdist_directory) / name, "w:gz") as archive:
-        for source in SOURCES:
-            archive.add(ROOT / source, f"{base}/{source}",
-                        filter=lambda entry: None if "__pycache__" in entry.name else entry)
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(_metadata(_version()))
-            file.flush()
-            archive.add(file.name, f"{base}/PKG-INFO")
+    with open(Path(sdist_directory) / name, "wb") as file, \
+            gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed, \
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path in _sources():
+            _add(archive, f"{base}/{path.relative_to(ROOT)}", path.read_bytes(),
+                 bool(path.stat().st_mode & stat.S_IXUSR))
+        _add(archive, f"{base}/PKG-INFO", _metadata(_version()))
     return name

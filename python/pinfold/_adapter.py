@@ -33,7 +33,7 @@ class Adapter:
         method = getattr(self.backend, name, None)
         if method is None:
             raise NotImplementedError(f"{type(self.backend).__name__} has no {name}")
-        return finish(method(*args, **kwargs))
+        return finish(method(*args, **kwargs), cleanup=name == "close")
 
     def _call_for_each(self, name: str, files: list[Any]) -> list[Any]:
         """What is not told of is not done, and must not pass for it."""

@@ -7,12 +7,13 @@ The library has the loop, the rules and the workspace; what is here tells it wha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,9 @@ from . import _pinfold
 from ._agent_config import AgentConfig, SandboxMode
 from ._backends import adopt
 from ._bridge import a_loop_runs, finish, in_thread
-from ._errors import ConcurrencyException, is_made_of
-from ._hooks import BeforeInvocationEvent, HookRegistry, MessageAddedEvent
+from ._check import expect, text
+from ._errors import ConcurrencyException, as_raised, cause_of, is_fatal, on_fatal
+from ._hooks import AfterInvocationEvent, BeforeInvocationEvent, HookRegistry, MessageAddedEvent
 from ._loop import live_agents, run, run_here
 from ._messages import (STOP_REASONS, Message, RawResult, ToolResult, dump, message, parse_input,
                         raw_failure, raw_messages, raw_value, result)
@@ -66,9 +68,23 @@ class _Record:
         self.causes: list[BaseException] = []
         self.inputs: dict[str, str] = {}  # of tools, while they arrive
 
-    def cause_of(self, error: Exception) -> BaseException | None:
-        """The exception that the library's error was made of."""
-        return next((cause for cause in self.causes if is_made_of(error, cause)), None)
+    def failed(self, error: BaseException) -> None:
+        """Remember what Python code raised. If it is to end the program, the call ends now."""
+        if not isinstance(error, asyncio.CancelledError):
+            self.causes.append(error)
+        if is_fatal(error):
+            self.call.cancel()
+
+
+def _end_all(error: BaseException) -> None:
+    """What is to end the program, and was raised where nobody waits for it: on a thread that the
+    library has for several tools, by a backend say."""
+    for agent in list(live_agents):
+        for record in list(agent._records.values()):
+            record.failed(error)
+
+
+on_fatal.append(_end_all)
 
 
 class ToolCaller:
@@ -111,6 +127,7 @@ class Agent:
 
     def __init__(self, config: AgentConfig | None = None):
         config = AgentConfig() if config is None else config
+        expect("config", config, AgentConfig)
         self.config = config
         self.model = choose_model(config.model)
         self.tool = ToolCaller(self)
@@ -136,20 +153,22 @@ class Agent:
         tools = [self._describe(as_tool(one)) for one in config.tools]
         plugins = [self._describe_plugin(one) for one in config.plugins]
         hooks, self._early = self._early, None
-        self._core.open(
-            agent_id=config.agent_id, name=config.name,
-            session_id=getattr(config.session_manager, "session_id", None),
-            workspace_id=config.workspace_id, system_prompt=config.system_prompt,
-            model=self._describe_model(), max_tokens=config.max_tokens or 0,
-            max_turns=config.max_turns, max_parallel_tools=config.max_parallel_tools,
-            on_event=self._on_event, tools=tools, hooks=hooks or [], plugins=plugins,
-            sandbox=None if config.sandbox is None else config.sandbox._core,
-            read_only=config.sandbox_attach_mode.value == "read_only",
-            mode=config.sandbox_mode._number,
-            offload=None if offload is None else offload._raw(),
-            backend=None if config.execution_backend is None else adopt(config.execution_backend),
-            workspace_root=config.workspace_root, policy=config.workspace_sync_policy._raw(),
-            manager=None if manager is None else manager._core)
+        own = config.execution_backend
+        with as_raised():
+            self._core.open(
+                agent_id=config.agent_id, name=config.name,
+                session_id=getattr(config.session_manager, "session_id", None),
+                workspace_id=config.workspace_id, system_prompt=config.system_prompt,
+                model=self._describe_model(), max_tokens=config.max_tokens or 0,
+                max_turns=config.max_turns, max_parallel_tools=config.max_parallel_tools,
+                on_event=self._on_event, tools=tools, hooks=hooks or [], plugins=plugins,
+                sandbox=None if config.sandbox is None else config.sandbox._core,
+                read_only=config.sandbox_attach_mode.value == "read_only",
+                mode=config.sandbox_mode._number,
+                offload=None if offload is None else offload._raw(),
+                backend=None if own is None else adopt(own, "execution_backend"),
+                workspace_root=config.workspace_root, policy=config.workspace_sync_policy._raw(),
+                manager=None if manager is None else manager._core)
 
     def __repr__(self) -> str:
         return f"<Agent {self.agent_id!r} {self.sandbox_mode.value}>"
@@ -214,6 +233,8 @@ class Agent:
 
     def __call__(self, prompt: str | None = None) -> AgentResult:
         """The same, where there is no event loop."""
+        if prompt is not None:
+            text("prompt", prompt)
         if a_loop_runs():
             raise RuntimeError("an event loop runs here: await agent.invoke_async(prompt)")
         return asyncio.run(self.invoke_async(prompt))
@@ -245,8 +266,6 @@ class Agent:
 
     async def _invoke(self, prompt: str | None,
                       listener: Callable[[StreamEvent], None] | None) -> AgentResult:
-        if prompt is not None and not isinstance(prompt, str):
-            raise TypeError(f"prompt: a str is required, not {type(prompt).__name__}")
         record = _Record(self._core.invoke(prompt), listener)
         with self._lock:
             if self._invocation is not None:
@@ -262,18 +281,24 @@ class Agent:
                            tool_calls, None if usage is None else ModelUsage(*usage))
 
     async def _run(self, record: _Record) -> Any:
-        """Have a call done; what Python code raised is raised as it was."""
-        self._records[record.call] = record
-        cause: BaseException | None
-        try:
+        """Have a call done."""
+        with self._recorded(record):
             return await run(record.call)
-        except Exception as error:
-            cause = record.cause_of(error)
-            if cause is None:
-                raise
+
+    @contextlib.contextmanager
+    def _recorded(self, record: _Record) -> Iterator[None]:
+        """While a call is under way. What Python code raised is raised as it was."""
+        failure: BaseException | None = None
+        self._records[record.call] = record
+        try:
+            yield
+        except Exception as error:  # pylint: disable=broad-except
+            failure = error
         finally:
             del self._records[record.call]
-        raise cause
+        failure = cause_of(failure, record.causes) or failure
+        if failure is not None:
+            raise failure
 
     def cancel(self) -> None:
         """Stop whatever it is doing: that ends with SandboxCancelledError."""
@@ -287,7 +312,7 @@ class Agent:
         return self._core.tool_names()
 
     def get_tool(self, name: str) -> AgentTool | None:
-        """One of its tools."""
+        """One of its tools; None: it has none of this name."""
         core = self._core.get_tool(name)
         if core is None:
             return None
@@ -306,6 +331,8 @@ class Agent:
                         **more: Any) -> ToolResult:
         """Call a tool as a model would, hooks included. Whatever goes wrong with it is a result of
         status "error"."""
+        if given is not None:
+            expect("given", given, Mapping)
         record = _Record(self._core.call_tool(name, dump({**(given or {}), **more})))
         return result(await self._run(record), "direct")
 
@@ -313,11 +340,8 @@ class Agent:
         record = _Record(self._core.call_tool(name, dump(dict(given))))
 
         def work() -> Any:
-            self._records[record.call] = record
-            try:
+            with self._recorded(record):
                 return run_here(record.call)
-            finally:
-                del self._records[record.call]
 
         return result(in_thread(work, record.call.cancel), "direct")
 
@@ -329,7 +353,9 @@ class Agent:
 
     def add_plugin(self, plugin: Plugin) -> None:
         """Add a plugin: its hooks and its tools."""
-        self._core.add_plugin(self._describe_plugin(plugin))
+        described = self._describe_plugin(plugin)
+        with as_raised():
+            self._core.add_plugin(described)
 
     def has_plugin(self, name: str) -> bool:
         """Whether it has a plugin of this name."""
@@ -344,13 +370,14 @@ class Agent:
             self._core.add_hook(raw)
 
     def _describe(self, given: AgentTool) -> Any:
+        described = describe_tool(given, functools.partial(self._run_tool, given))
         if not isinstance(given, LibraryTool):
             self._python_tools[given.tool_name] = given
-        return describe_tool(given, functools.partial(self._run_tool, given))
+        return described
 
     def _describe_plugin(self, plugin: Plugin) -> Any:
         if not isinstance(plugin, Plugin):
-            raise TypeError(f"a Plugin is required, not {plugin!r}")
+            raise TypeError(f"plugin: a Plugin is required, not {plugin!r}")
         described = getattr(plugin, "_describe", None)
         if described is not None:
             if plugin.tools:
@@ -385,10 +412,12 @@ class Agent:
             if record is None:
                 return finish(function(*args))
             value = record.context.copy().run(function, *args)
-            return finish(value, record.call, record.context.copy())
-        except Exception as error:
+            # What comes after an invocation belongs to it also when that was cancelled.
+            return finish(value, record.call, record.context.copy(),
+                          cleanup=bool(args) and isinstance(args[0], AfterInvocationEvent))
+        except BaseException as error:
             if record is not None:
-                record.causes.append(error)
+                record.failed(error)
             raise
 
     def _run_tool(self, given: AgentTool, own_id: str, text: str) -> RawResult:
@@ -403,6 +432,10 @@ class Agent:
         except Exception as error:  # pylint: disable=broad-except
             _logger.debug("tool %s raised", given.tool_name, exc_info=True)
             return raw_failure(error)
+        except BaseException as error:
+            if record is not None:
+                record.failed(error)
+            raise
 
     def _tool_called(self, name: str | None) -> AgentTool | None:
         return None if name is None else self._python_tools.get(name) or self.get_tool(name)

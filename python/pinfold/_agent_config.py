@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from . import _check as check
 from . import _pinfold
-from ._backends import StrPath
-from ._errors import expect
+from ._check import StrPath
 from ._hooks import HookProvider
 from ._messages import Message
 from ._offload import SandboxOutputOffloadPolicy
@@ -77,20 +77,28 @@ class AgentConfig:
     workspace_id: str | None = None
 
     def __post_init__(self) -> None:
-        self.sandbox_attach_mode = SandboxAttachMode(self.sandbox_attach_mode)
-        self.sandbox_mode = SandboxMode(self.sandbox_mode)
+        self.sandbox_attach_mode = check.choice("sandbox_attach_mode", SandboxAttachMode,
+                                                self.sandbox_attach_mode)
+        self.sandbox_mode = check.choice("sandbox_mode", SandboxMode, self.sandbox_mode)
+        check.texts(system_prompt=self.system_prompt, agent_id=self.agent_id, name=self.name,
+                    workspace_id=self.workspace_id)
+        for name in "tools", "hooks", "plugins", "messages":
+            check.iterable(name, getattr(self, name))
+        if self.workspace_root is not None:
+            check.path("workspace_root", self.workspace_root)
+        session_id = getattr(self.session_manager, "session_id", None)
+        if session_id is not None:
+            check.text("session_manager.session_id", session_id)
         if self.sandbox is not None and not isinstance(self.sandbox, SandboxView):
             raise TypeError(f"sandbox: a Sandbox is required, not {self.sandbox!r}")
         if self.sandbox_manager is not None:
-            expect("sandbox_manager", self.sandbox_manager, SandboxManager)
+            check.expect("sandbox_manager", self.sandbox_manager, SandboxManager)
         if self.sandbox_output_offload is not None:
-            expect("sandbox_output_offload", self.sandbox_output_offload,
-                   SandboxOutputOffloadPolicy)
-        expect("workspace_sync_policy", self.workspace_sync_policy, WorkspaceSyncPolicy)
-        for name in "max_turns", "max_parallel_tools", "max_tokens":
-            value = getattr(self, name)
-            if value is not None and not 0 < value < 2**32:
-                raise ValueError(f"{name} must be at least 1, not {value!r}")
+            check.expect("sandbox_output_offload", self.sandbox_output_offload,
+                         SandboxOutputOffloadPolicy)
+        check.expect("workspace_sync_policy", self.workspace_sync_policy, WorkspaceSyncPolicy)
+        check.count("max_tokens", self.max_tokens, check.UINT32_MAX)
+        check.whole("max_turns", self.max_turns, 1, check.UINT32_MAX)
+        check.whole("max_parallel_tools", self.max_parallel_tools, 1, check.UINT32_MAX)
         _pinfold.check_agent_config(None if self.sandbox is None else self.sandbox._core,
-                                    self.sandbox_mode._number, self.agent_id,
-                                    getattr(self.session_manager, "session_id", None))
+                                    self.sandbox_mode._number, self.agent_id, session_id)

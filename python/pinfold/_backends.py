@@ -3,24 +3,22 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Union, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from . import _check as check
 from . import _pinfold
 from ._adapter import Adapter
-from ._errors import expect
+from ._check import StrPath, environment
 from ._loop import run
 from ._results import (ExecuteResult, FileInfo, FileTransferResult, WorkspaceSeedResult,
                        WorkspaceSyncResult, transfer_result)
 
-StrPath = Union[str, os.PathLike[str]]
-
 #: As a limit: none.
-UNLIMITED = 2**64 - 1
+UNLIMITED = check.UINT64_MAX
 
 
 @runtime_checkable
@@ -48,31 +46,6 @@ class SandboxBackend(ExecutionBackend, Protocol):
 
     def execute(self, command: str, timeout: float | None = None, cwd: str | None = None,
                 **kwargs: Any) -> Any: ...
-
-
-def environment(env: Mapping[str, str] | None) -> list[str] | None:
-    """Variables as the library wants them."""
-    if env is None:
-        return None
-    expect("env", env, Mapping)
-    for name in env:
-        if not name or "=" in name:
-            raise ValueError(f"env: {name!r} is no name of a variable")
-    return [f"{name}={value}" for name, value in env.items()]
-
-
-def positive(name: str, value: float) -> float:
-    """A number that must not be 0, which in C stands for the default."""
-    if not value > 0:
-        raise ValueError(f"{name} must be more than 0, not {value!r}")
-    return value
-
-
-def whole(name: str, value: int) -> int:
-    """The same for what is counted, and has room in 64 bits."""
-    if not 0 < operator.index(value) <= UNLIMITED:
-        raise ValueError(f"{name} must be from 1 to {UNLIMITED}, not {value!r}")
-    return operator.index(value)
 
 
 class Backend:
@@ -118,27 +91,33 @@ class Backend:
     async def seed_workspace(self, source: StrPath,
                              exclude: Iterable[str] | None = None) -> WorkspaceSeedResult:
         """Copy a host directory in. exclude None: the default excludes."""
-        patterns = _pinfold.DEFAULT_SEED_EXCLUDES if exclude is None else list(exclude)
-        return WorkspaceSeedResult(*await run(
-            self._core.seed_workspace(os.path.abspath(source), patterns)))
+        source = os.path.abspath(os.fsdecode(check.path("source", source)))
+        return WorkspaceSeedResult(*await run(self._core.seed_workspace(
+            source, _patterns("exclude", exclude, _pinfold.DEFAULT_SEED_EXCLUDES))))
 
     async def sync_artifacts(self, dest: StrPath, include: Iterable[str] | None = None,
                              exclude: Iterable[str] | None = None) -> WorkspaceSyncResult:
         """Copy to a host directory. None: the defaults."""
+        dest = os.path.abspath(os.fsdecode(check.path("dest", dest)))
         return WorkspaceSyncResult(*await run(self._core.sync_artifacts(
-            os.path.abspath(dest),
-            _pinfold.DEFAULT_SYNC_INCLUDES if include is None else list(include),
-            _pinfold.DEFAULT_SEED_EXCLUDES if exclude is None else list(exclude))))
+            dest, _patterns("include", include, _pinfold.DEFAULT_SYNC_INCLUDES),
+            _patterns("exclude", exclude, _pinfold.DEFAULT_SEED_EXCLUDES))))
 
     async def upload_files(self,
                            files: Sequence[tuple[str, str | bytes]]) -> list[FileTransferResult]:
         """Write files; one result for each, in the order given."""
-        return [await self._transfer(self._core.upload_file(path, content), path)
-                for path, content in files]
+        pairs = list(check.iterable("files", files, "a list of (path, content)"))
+        for pair in pairs:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise TypeError(f"files must be a list of (path, content), not of {pair!r:.80}")
+        calls = [(self._core.upload_file(path, content), path) for path, content in pairs]
+        return [await self._transfer(call, path) for call, path in calls]
 
     async def download_files(self, paths: Sequence[str]) -> list[FileTransferResult]:
         """Fetch files; one result for each, in the order given."""
-        return [await self._transfer(self._core.download_file(path), path) for path in paths]
+        wanted = list(check.iterable("paths", paths, "a list of paths"))
+        calls = [(self._core.download_file(path), path) for path in wanted]
+        return [await self._transfer(call, path) for call, path in calls]
 
     async def _transfer(self, call: _pinfold.Call, path: str) -> FileTransferResult:
         try:
@@ -153,7 +132,7 @@ class Backend:
                       **_kwargs: Any) -> ExecuteResult:
         """Run a shell command, or a list of words."""
         return ExecuteResult._of(await run(
-            self._core.execute(command, timeout, cwd, environment(env), 0, False, 0, False)))
+            self._core.execute(command, timeout, cwd, environment(env), None, False, 0, False)))
 
 
 class LocalSandboxBackend(Backend):
@@ -162,10 +141,11 @@ class LocalSandboxBackend(Backend):
     def __init__(self, workspace_root: StrPath, timeout: float = 120,
                  max_output_bytes: int = 100_000, inherit_env: bool = True,
                  env: Mapping[str, str] | None = None):
-        self._root = os.fspath(workspace_root)
+        self._root = check.path("workspace_root", workspace_root)
         self._adopt_core(_pinfold.local_backend(
-            self._root, positive("timeout", timeout), whole("max_output_bytes", max_output_bytes),
-            bool(inherit_env), environment(env)))
+            self._root, check.positive("timeout", timeout),
+            check.whole("max_output_bytes", max_output_bytes, 1, check.INT64_MAX),
+            check.flag("inherit_env", inherit_env), environment(env)))
 
     def __repr__(self) -> str:
         return f"LocalSandboxBackend({self._root!r})"
@@ -188,7 +168,7 @@ class Limits:
     def _raw(self) -> tuple[int, int, int, int, int, int, int, float]:
         for name, value in vars(self).items():
             if value is not None:
-                (positive if name == "cpus" else whole)(name, value)
+                check.positive(name, value) if name == "cpus" else check.whole(name, value)
         return (self.memory_bytes or 0, self.processes or 0, self.cpu_seconds or 0,
                 self.open_files or 0, self.file_bytes or 0, self.tmp_bytes or 0,
                 self.workspace_bytes or 0, self.cpus or 0.0)
@@ -204,16 +184,19 @@ class IsolatedSandboxBackend(Backend):
                  rootfs: StrPath | None = None, network: str | Iterable[str] = "none",
                  limits: Limits | None = None, read_only: bool = False, seed_mode: str = "copy"):
         """network: "none", "host", or the names that may be reached, ["example.org"] say."""
+        check.text("seed_mode", seed_mode)
         if seed_mode not in ("copy", "overlay"):
             raise ValueError(f"seed_mode is 'copy' or 'overlay', not {seed_mode!r}")
-        self._root = None if workspace_root is None else os.fspath(workspace_root)
+        self._root = None if workspace_root is None else check.path("workspace_root",
+                                                                    workspace_root)
         net, allow = _network(network)
         limits = Limits() if limits is None else limits
-        expect("limits", limits, Limits)
+        check.expect("limits", limits, Limits)
         self._adopt_core(_pinfold.isolated_backend(
-            self._root, positive("timeout", timeout),
-            whole("max_output_bytes", max_output_bytes), environment(env), list(ro),
-            list(rw), rootfs, net, allow, read_only, seed_mode == "overlay",
+            self._root, check.positive("timeout", timeout),
+            check.whole("max_output_bytes", max_output_bytes, 1, check.INT64_MAX),
+            environment(env), list(check.iterable("ro", ro)), list(check.iterable("rw", rw)),
+            rootfs, net, allow, check.flag("read_only", read_only), seed_mode == "overlay",
             limits._raw()))
 
     def __repr__(self) -> str:
@@ -222,12 +205,16 @@ class IsolatedSandboxBackend(Backend):
 
 def _network(network: str | Iterable[str]) -> tuple[int, list[str] | None]:
     if not isinstance(network, str):
-        return 2, list(network)
+        return 2, check.strings("network", network)
     try:
         return {"none": 0, "host": 1}[network], None
     except KeyError:
         raise ValueError(
             f"network is 'none', 'host' or a list of names, not {network!r}") from None
+
+
+def _patterns(name: str, given: Iterable[str] | None, default: list[str]) -> list[str]:
+    return default if given is None else check.strings(name, given)
 
 
 _known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -252,8 +239,9 @@ def expose(core: _pinfold.Backend) -> Any:
     return made
 
 
-def adopt(backend: Any) -> _pinfold.Backend:
-    """What the library can use of a backend or a template, whoever wrote it."""
+def adopt(backend: Any, name: str = "backend") -> _pinfold.Backend:
+    """What the library can use of a backend or a template, whoever wrote it. name: of the
+    parameter."""
     if isinstance(backend, _pinfold.Backend):
         return backend
     core = getattr(backend, "_core", None)
@@ -264,13 +252,13 @@ def adopt(backend: Any) -> _pinfold.Backend:
             template or all(callable(getattr(backend, name, None))
                             for name in ("read_file", "write_file"))):
         raise TypeError(
-            f"a backend or a backend template is required, not {backend!r}; if it came from an "
-            f"optional package, install that package")
+            f"{name}: a backend or a template of one is required, not {backend!r}; if it came "
+            f"from an optional package, install that package")
     own_id = getattr(backend, "id", None)
     return _pinfold.python_backend(
-        Adapter(backend), backend, type(backend).__name__, own_id if isinstance(own_id, str) else None,
-        template, callable(getattr(backend, "move_file", None)),
-        callable(getattr(backend, "execute", None)))
+        Adapter(backend), backend, type(backend).__name__,
+        check.text(f"{name}.id", own_id) if isinstance(own_id, str) else None, template,
+        callable(getattr(backend, "move_file", None)), callable(getattr(backend, "execute", None)))
 
 
 def supports_execution(backend: Any) -> bool:

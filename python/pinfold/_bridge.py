@@ -19,6 +19,7 @@ from . import _pinfold
 
 _POLL_SECONDS = 0.05
 _PATIENCE_SECONDS = 5  # with an event loop that does not come to cancel a task
+_CLEANUP_SECONDS = 10  # for what clears away after a call that was cancelled
 
 _lock = threading.Lock()
 
@@ -84,13 +85,18 @@ class _Waited:
             self.task.cancel()  # once: what it does about the first must not be cut short
         self.heard = True
 
-    def wait(self, call: _pinfold.Call) -> Any:
-        """Until it has ended. Whatever ends the call cancels it, and waits for it."""
+    def wait(self, call: _pinfold.Call, cleanup: bool) -> Any:
+        """Until it has ended. Whatever ends the call cancels it, and waits for it; what clears away
+        has some time more."""
         since: float | None = None
+        until: float | None = None
         while not self.ended.wait(_POLL_SECONDS):
             if self.loop.is_closed() or (call.cancelled and not self.loop.is_running()):
                 raise asyncio.CancelledError("the event loop has stopped")
-            if since is None and _pinfold.cancelled():
+            if cleanup and until is None and call.cancelled:
+                until = time.monotonic() + _CLEANUP_SECONDS
+            if since is None and (time.monotonic() > until if until is not None
+                                  else not cleanup and _pinfold.cancelled()):
                 since = time.monotonic()
                 self.cancel()
             if since is not None and not self.heard \
@@ -102,23 +108,26 @@ class _Waited:
 
 
 def _wait_on(loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any], call: _pinfold.Call,
-             context: contextvars.Context | None) -> Any:
+             context: contextvars.Context | None, cleanup: bool) -> Any:
     waited = _Waited(loop, awaitable)
     # Tasks inherit the context that they are made in.
     loop.call_soon_threadsafe(waited.start, context=context)
+    if cleanup:
+        return waited.wait(call, True)
     cancels = _add_cancel(call, waited.cancel)
     try:
         if call.cancelled:  # before it could be told
             waited.cancel()
-        return waited.wait(call)
+        return waited.wait(call, False)
     finally:
         _remove_cancel(call, cancels, waited.cancel)
 
 
 def finish(value: Any, call: _pinfold.Call | None = None,
-           context: contextvars.Context | None = None) -> Any:
+           context: contextvars.Context | None = None, *, cleanup: bool = False) -> Any:
     """The value of a function of a user's, which may be a coroutine. call: on whose behalf, where
-    the thread does not tell."""
+    the thread does not tell. cleanup: a coroutine that must have its time to end, also when the
+    call was cancelled."""
     if not inspect.isawaitable(value):
         return value
     call = _pinfold.current_call() or call
@@ -126,7 +135,7 @@ def finish(value: Any, call: _pinfold.Call | None = None,
     if call is not None and isinstance(waiter, asyncio.Future):
         loop = waiter.get_loop()
         if loop.is_running():
-            return _wait_on(loop, value, call, context)
+            return _wait_on(loop, value, call, context, cleanup)
     return run_alone(value)
 
 

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from . import _pinfold
@@ -98,10 +101,10 @@ def make_error(code: int, number: int, http_status: int, retryable: bool, messag
     return error
 
 
-def expect(name: str, value: Any, kind: type) -> None:
-    """TypeError for an argument that is something else."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} must be of type {kind.__name__}, not {type(value).__name__}")
+def is_fatal(error: BaseException) -> bool:
+    """Whether it is no failure of what raised it, but is to end the program: SystemExit,
+    KeyboardInterrupt. These come through whatever called the code that raised them."""
+    return not isinstance(error, (Exception, asyncio.CancelledError))
 
 
 # From the special to the general: the first class that fits.
@@ -115,17 +118,72 @@ _CODES: list[tuple[type[BaseException], int]] = [
 _MESSAGE_BYTES = 239  # what struct pinfold_error has room for
 
 
+_here = threading.local()  # causes: what Python code raised that this thread called by the library
+#: Who is told of what is to end the program, where no call is known that it could come through.
+on_fatal: list[Callable[[BaseException], None]] = []
+
+
 def explain(error: BaseException) -> tuple[int, int, int, str]:
     """What the library is told of an exception that made a call fail."""
-    call = _pinfold.current_call()
-    if call is not None:
-        call.cause = error
+    causes, call = getattr(_here, "causes", None), _pinfold.current_call()
+    if causes is not None:
+        causes.append(error)
+    elif call is not None:
+        call.causes = [*(call.causes or ()), error]
+    elif is_fatal(error):
+        for tell in on_fatal:
+            tell(error)
     return describe(error)
 
 
 def is_made_of(error: BaseException, cause: BaseException) -> bool:
     """Whether an error of the library is what it made of this exception."""
-    return describe(cause)[3][:80] in str(error)
+    code, _, _, message = describe(cause)
+    if message:
+        return message[:80] in str(error)
+    return isinstance(error, _CLASSES.get(code, OSError))
+
+
+def cause_of(error: BaseException | None, causes: Iterable[BaseException]) -> BaseException | None:
+    """Which of the exceptions of Python code is to be heard of: one that is to end the program,
+    else what the error of the library was made of."""
+    for cause in causes:
+        if is_fatal(cause):
+            return cause
+    if error is None:
+        return None
+    return next((cause for cause in causes if is_made_of(error, cause)), None)
+
+
+@contextlib.contextmanager
+def as_raised(wrapped: bool = False) -> Iterator[None]:
+    """For a function of the library that calls Python code before it returns: what that raises is
+    raised as it was. wrapped: as the cause of the library's error, unless it is to end the
+    program."""
+    outer, _here.causes = getattr(_here, "causes", None), []
+    failure: Exception | None = None
+    try:
+        yield
+    except Exception as error:  # pylint: disable=broad-except
+        failure = error
+    finally:
+        causes, _here.causes = _here.causes, outer
+    cause = cause_of(failure, causes)
+    if cause is not None and (is_fatal(cause) or
+                              not (wrapped or isinstance(cause, asyncio.CancelledError))):
+        raise cause
+    if failure is not None:
+        raise failure from (cause or failure.__cause__)
+
+
+@contextlib.contextmanager
+def of_a_call() -> Iterator[None]:
+    """While a call is done in this thread: what Python code raises belongs to it."""
+    outer, _here.causes = getattr(_here, "causes", None), None
+    try:
+        yield
+    finally:
+        _here.causes = outer
 
 
 def describe(error: BaseException) -> tuple[int, int, int, str]:

@@ -13,6 +13,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Union, runtime_checkable
 
+from . import _check as check
 from ._messages import Message, ToolResult, ToolUse, dump, message, parse_input, raw_result, result
 from ._messages import STOP_REASONS, blocks
 
@@ -148,6 +149,7 @@ class HookRegistry:
     def add_callback(self, event_type: EventTypes, callback: HookCallback) -> None:
         """Have a function called with events of a type, or of several; None: those that its
         annotation names."""
+        check.function("callback", callback)
         for kind in event_types(event_type, callback):
             if kind is AgentInitializedEvent and inspect.iscoroutinefunction(callback):
                 raise ValueError("a callback of AgentInitializedEvent must not be a coroutine")
@@ -156,7 +158,8 @@ class HookRegistry:
     def add_hook(self, provider: HookProvider) -> None:
         """Add what a provider brings."""
         if not isinstance(provider, HookProvider) or isinstance(provider, type):
-            raise TypeError(f"an object with register_hooks() is required, not {provider!r}")
+            raise TypeError(f"provider: an object with register_hooks() is required, not "
+                            f"{provider!r}")
         provider.register_hooks(self)
 
     def _wrap(self, kind: type[HookEvent], callback: HookCallback) -> Callable[..., Any]:
@@ -181,15 +184,17 @@ def event_types(given: EventTypes, callback: HookCallback) -> list[type[HookEven
         if not hints:
             raise ValueError(f"{callback!r} has no annotation that says which events it is for")
         given = list(typing.get_args(hints[0])) or [hints[0]]
-    found = [given] if isinstance(given, type) else list(given)
+    found = [given] if isinstance(given, type) else list(
+        check.iterable("event_type", given, "a type of event, or several"))
     for kind in found:
-        if kind not in _KINDS:
-            raise ValueError(f"{kind!r} is no type of event")
+        if not isinstance(kind, type) or kind not in _KINDS:
+            raise ValueError(f"event_type: {kind!r} is no type of event")
     return found
 
 
 def hook(callback: Callable[..., Any]) -> Callable[..., Any]:
     """Make a method of a plugin a hook; its annotation says of which events."""
+    check.function("callback", callback)
     callback.__dict__["_pinfold_hook"] = True
     return callback
 

@@ -13,10 +13,11 @@ import atexit
 import logging
 import os
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from . import _pinfold
-from ._errors import is_made_of
+from ._errors import cause_of, is_fatal, of_a_call
 
 _pinfold.check_interpreter()  # before there is anything that its end would end
 
@@ -40,7 +41,9 @@ class _Post:
             if call.consumer is not None:
                 _consume(call)
             waiter = call.waiter
-            if done and waiter is not None and not waiter.done():
+            if done and waiter is None:
+                call.causes = None  # nobody asks for its result, and they lead back here
+            elif done and not waiter.done():
                 waiter.set_result(None)
 
 
@@ -48,10 +51,10 @@ def _consume(call: _pinfold.Call) -> None:
     """Hand over output. A consumer that raises stops the command."""
     for stream, data in call.take_output():
         try:
-            if call.cause is None:
+            if call.stopped is None:
                 call.consumer("stdout" if stream == 1 else "stderr", data)
         except BaseException as error:  # pylint: disable=broad-except
-            call.cause = error  # the await raises it; here it would keep others from their mail
+            call.stopped = error  # the await raises it; here it would keep others from their mail
             call.cancel()
 
 
@@ -114,26 +117,33 @@ async def _end(loop: asyncio.AbstractEventLoop, call: _pinfold.Call) -> None:
 
 def result(call: _pinfold.Call) -> Any:
     """The value of a call that is done."""
-    try:
-        value = call.result()
-        call.cause = None
-        return value
-    except Exception as error:
-        cause, call.cause = call.cause, None  # its traceback leads back here
-        if cause is None or cause is error:
-            raise
-        if call.consumer is not None:
-            raise cause
-        if not is_made_of(error, cause):
-            raise  # of something that was got over
-        if isinstance(cause, type(error)):
-            raise cause
-        raise error from cause
+    return _told(call, call.result)
 
 
 def run_here(call: _pinfold.Call) -> Any:
     """Do a call in this thread."""
-    return call.run(audit_logger.isEnabledFor(logging.INFO))
+    with of_a_call():
+        return _told(call, lambda: call.run(audit_logger.isEnabledFor(logging.INFO)))
+
+
+def _told(call: _pinfold.Call, outcome: Callable[[], Any]) -> Any:
+    """The outcome of a call, or what Python code raised that it called."""
+    failure: Exception | None = None
+    value = None
+    try:
+        value = outcome()
+    except Exception as error:  # pylint: disable=broad-except
+        failure = error
+    causes, stopped = call.causes or (), call.stopped
+    call.causes = call.stopped = None  # their tracebacks lead back here
+    if stopped is not None:
+        raise stopped
+    cause = cause_of(failure, causes)
+    if cause is not None and (is_fatal(cause) or isinstance(cause, type(failure))):
+        raise cause
+    if failure is not None:
+        raise failure from cause
+    return value
 
 
 def _exit() -> None:
@@ -149,7 +159,7 @@ def _exit() -> None:
         try:
             if is_live(core):
                 run_here(end(core))
-        except Exception:  # pylint: disable=broad-except
+        except BaseException:  # pylint: disable=broad-except
             logging.getLogger("elsai.sandbox").warning("stop at exit", exc_info=True)
     _pinfold.wait_idle(_EXIT_SECONDS)
     _pinfold.set_closing()

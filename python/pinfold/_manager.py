@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import _check as check
 from . import _pinfold
-from ._backends import adopt, expose, positive
+from ._backends import adopt, expose
 from ._bridge import finish
-from ._errors import expect
 from ._loop import run
+from ._policy import WorkspaceSyncPolicy
 from ._results import ManagedSandboxSession, WorkspaceSeedResult, seed_result as _seed_result
 
 BackendFactory = Callable[[], Any]
@@ -27,7 +28,7 @@ class SandboxManager:
 
     def __init__(self, ttl_seconds: float | None = 3600.0):
         self._core = _pinfold.Manager(
-            -1.0 if ttl_seconds is None else positive("ttl_seconds", ttl_seconds))
+            -1.0 if ttl_seconds is None else check.positive("ttl_seconds", ttl_seconds))
         self.ttl_seconds = ttl_seconds
 
     def __repr__(self) -> str:
@@ -37,9 +38,11 @@ class SandboxManager:
         """The key of an agent's workspace: its own, its session manager's, or its id."""
         manager = getattr(agent, "_session_manager", None) or getattr(agent, "session_manager",
                                                                       None)
-        return self._core.resolve(getattr(agent, "_sandbox_workspace_id", None),
-                                  getattr(manager, "session_id", None),
-                                  getattr(agent, "agent_id", None))
+        ids = {"workspace_id": getattr(agent, "_sandbox_workspace_id", None),
+               "session_id": getattr(manager, "session_id", None),
+               "agent_id": getattr(agent, "agent_id", None)}
+        check.texts(**ids)
+        return self._core.resolve(*ids.values())
 
     def resolve_session_id(self, agent: Any) -> str:
         """The old name of resolve_workspace_id()."""
@@ -58,17 +61,21 @@ class SandboxManager:
     async def claim_session(self, session_id: str, factory: BackendFactory, owner_id: str,
                             ttl_seconds: float | None = None) -> ManagedSandboxSession:
         """Take a workspace for one owner, and create its backend, in one step."""
-        ttl = 0.0 if ttl_seconds is None else positive("ttl_seconds", ttl_seconds)
+        ttl = 0.0 if ttl_seconds is None else check.positive("ttl_seconds", ttl_seconds)
+        check.text("owner_id", owner_id)
         return _session(await run(self._core.open(session_id, _made_by(factory), owner_id, ttl)))
 
     def mark_prepared(self, session_id: str,
                       seed_result: WorkspaceSeedResult | None = None) -> None:
         """Remember that the workspace was seeded."""
         if seed_result is not None:
-            expect("seed_result", seed_result, WorkspaceSeedResult)
+            check.expect("seed_result", seed_result, WorkspaceSeedResult)
+        check.text("session_id", session_id)
         raw = None if seed_result is None else (
-            seed_result.files_seeded, seed_result.bytes_seeded, list(seed_result.skipped_paths),
-            list(seed_result.errors))
+            check.whole("files_seeded", seed_result.files_seeded, 0),
+            check.whole("bytes_seeded", seed_result.bytes_seeded, 0),
+            check.strings("skipped_paths", seed_result.skipped_paths),
+            check.strings("errors", seed_result.errors))
         self._core.mark_prepared(session_id, raw)
 
     async def close_session(self, session_id: str, sync_artifacts: bool = True,
@@ -76,6 +83,8 @@ class SandboxManager:
         """Sync if a destination is known, then close the backend. With an agent, its workspace_root
         and workspace_sync_policy say where to and what."""
         policy = getattr(agent, "workspace_sync_policy", None)
+        if policy is not None:
+            check.expect("agent.workspace_sync_policy", policy, WorkspaceSyncPolicy)
         await run(self._core.close(session_id, sync_artifacts,
                                    getattr(agent, "workspace_root", None),
                                    None if policy is None else policy._raw()))
@@ -88,11 +97,13 @@ class SandboxManager:
     @staticmethod
     def backend_factory_for_session(template: Any, session_id: str) -> BackendFactory:
         """A factory: the template's backend for this workspace, or the instance itself."""
-        adopt(template)
+        check.text("session_id", session_id)
+        adopt(template, "template")
         if not callable(getattr(template, "build_for_session", None)):
             return lambda: template
         return lambda: template.build_for_session(session_id)
 
 
 def _made_by(factory: BackendFactory) -> BackendFactory:
+    check.function("factory", factory)
     return lambda: finish(factory())

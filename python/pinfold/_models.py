@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Union, runtime_checkable
 
+from . import _check as check
 from . import _pinfold
-from ._backends import StrPath, positive
+from ._check import StrPath
 from ._messages import (STOP_REASONS, ContentBlock, Message, RawBlock, RawMessage, dump, message,
                         raw_blocks)
 
@@ -99,17 +100,27 @@ def _open(spec: str, *, base_url: str | None = None, api_key: str | None = None,
           send_reasoning: bool = False, region: str | None = None, profile: str | None = None,
           access_key: str | None = None, secret_key: str | None = None,
           session_token: str | None = None) -> _pinfold.Model:
-    numbers = {"max_tokens": max_tokens, "connect_timeout": connect_timeout,
-               "idle_timeout": idle_timeout, "timeout": timeout, "attempts": attempts,
-               "backoff": backoff, "max_reply_bytes": max_reply_bytes}
-    for name, value in numbers.items():
+    check.texts(base_url=base_url, api_key=api_key, region=region, profile=profile,
+                access_key=access_key, secret_key=secret_key, session_token=session_token)
+    for name, value in {"connect_timeout": connect_timeout, "idle_timeout": idle_timeout,
+                        "timeout": timeout, "backoff": backoff}.items():
         if value is not None:
-            positive(name, value)
+            check.positive(name, value)
+    if extra is not None:
+        check.expect("extra", extra, Mapping)
     return _pinfold.model_open(
-        spec, base_url, api_key, allow_plain_http, max_tokens or 0, temperature,
+        spec, base_url, api_key, check.flag("allow_plain_http", allow_plain_http),
+        check.count("max_tokens", max_tokens, check.UINT32_MAX),
+        None if temperature is None else check.number("temperature", temperature),
         None if extra is None else dump(dict(extra)), connect_timeout or 0.0, idle_timeout or 0.0,
-        timeout or 0.0, attempts or 0, backoff or 0.0, max_reply_bytes or 0, send_reasoning, region,
-        profile, access_key, secret_key, session_token)
+        timeout or 0.0, check.count("attempts", attempts, check.UINT32_MAX), backoff or 0.0,
+        check.count("max_reply_bytes", max_reply_bytes),
+        check.flag("send_reasoning", send_reasoning), region, profile, access_key, secret_key,
+        session_token)
+
+
+def _spec(provider: str, model_id: str) -> str:
+    return f"{provider}:{check.text('model_id', model_id)}"
 
 
 class BedrockModel(_LibraryModel):
@@ -124,7 +135,7 @@ class BedrockModel(_LibraryModel):
                  timeout: float | None = None, idle_timeout: float | None = None,
                  attempts: int | None = None, allow_plain_http: bool = False):
         self._core = _open(
-            f"bedrock:{model_id}", region=region, profile=profile, access_key=access_key,
+            _spec("bedrock", model_id), region=region, profile=profile, access_key=access_key,
             secret_key=secret_key, session_token=session_token, api_key=api_key, base_url=base_url,
             max_tokens=max_tokens, temperature=temperature, extra=extra, timeout=timeout,
             idle_timeout=idle_timeout, attempts=attempts, allow_plain_http=allow_plain_http)
@@ -139,7 +150,7 @@ class AnthropicModel(_LibraryModel):
                  idle_timeout: float | None = None, attempts: int | None = None,
                  allow_plain_http: bool = False):
         self._core = _open(
-            f"anthropic:{model_id}", api_key=api_key, base_url=base_url, max_tokens=max_tokens,
+            _spec("anthropic", model_id), api_key=api_key, base_url=base_url, max_tokens=max_tokens,
             temperature=temperature, extra=extra, timeout=timeout, idle_timeout=idle_timeout,
             attempts=attempts, allow_plain_http=allow_plain_http)
 
@@ -155,7 +166,7 @@ class OpenAIModel(_LibraryModel):
                  idle_timeout: float | None = None, attempts: int | None = None,
                  allow_plain_http: bool = False, send_reasoning: bool = False):
         self._core = _open(
-            f"openai:{model_id}", api_key=api_key, base_url=base_url, max_tokens=max_tokens,
+            _spec("openai", model_id), api_key=api_key, base_url=base_url, max_tokens=max_tokens,
             temperature=temperature, extra=extra, timeout=timeout, idle_timeout=idle_timeout,
             attempts=attempts, allow_plain_http=allow_plain_http, send_reasoning=send_reasoning)
 
@@ -168,14 +179,14 @@ class ScriptedModel(_LibraryModel):
         if isinstance(script, Mapping):
             self._core = _pinfold.model_script(dump(dict(script)).encode())
         else:
-            self._core = _open(f"scripted:{os.fspath(script)}")
+            self._core = _open(f"scripted:{os.fsdecode(check.path('script', script))}")
 
 
 class _NamedModel(_LibraryModel):
     """A model that was asked for as "PROVIDER:NAME"."""
 
     def __init__(self, spec: str):
-        self._core = _open(spec)
+        self._core = _open(check.text("model", spec))
 
 
 def choose_model(given: Any) -> Any:
@@ -214,6 +225,12 @@ def raw_reply(given: Any) -> RawReply:
     if stop not in _STOP_NUMBERS:
         raise ValueError(f"stop_reason is one of {', '.join(_STOP_NUMBERS)}, not {stop!r}")
     usage = given.usage
+    check.texts(stop_detail=given.stop_detail, request_id=given.request_id)
     return (content, _STOP_NUMBERS[stop], given.stop_detail, given.request_id,
-            None if usage is None else (usage.input_tokens, usage.output_tokens,
-                                        usage.cache_read_tokens, usage.cache_write_tokens))
+            None if usage is None else (_tokens(usage.input_tokens), _tokens(usage.output_tokens),
+                                        _tokens(usage.cache_read_tokens),
+                                        _tokens(usage.cache_write_tokens)))
+
+
+def _tokens(value: Any) -> int:
+    return check.whole("usage", value, 0)

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, Union, runtime_checkable
 
+from . import _check as check
 from . import _pinfold
-from ._backends import StrPath, positive, whole
 from ._bridge import finish
+from ._check import StrPath
 from ._policy import SANDBOX_OFFLOAD_TOOL_NAMES
-
-_UINT32_MAX = 2**32 - 1
 
 
 @runtime_checkable
@@ -33,10 +32,14 @@ class _LibraryStorage:
 
     def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         """Keep it; returns a reference to it."""
-        return self._core.store(key, content, content_type)
+        if not isinstance(content, (bytes, bytearray, memoryview)):
+            raise TypeError(f"content must be bytes, not {type(content).__name__}")
+        return self._core.store(check.text("key", key), bytes(content),
+                                check.text("content_type", content_type))
 
     def retrieve(self, reference: str) -> tuple[bytes, str]:
         """(content, content_type); KeyError for what is not there."""
+        check.path("reference", reference)
         try:
             return self._core.retrieve(reference)
         except ValueError as error:
@@ -58,7 +61,7 @@ class FileStorage(_LibraryStorage):
     """
 
     def __init__(self, artifact_dir: StrPath = "./artifacts"):
-        self._directory = os.fspath(artifact_dir)
+        self._directory = check.path("artifact_dir", artifact_dir)
         self._core = _pinfold.file_storage(self._directory)
 
     def __repr__(self) -> str:
@@ -75,12 +78,16 @@ class S3Storage(_LibraryStorage):
                  access_key: str | None = None, secret_key: str | None = None,
                  session_token: str | None = None, allow_plain_http: bool = False,
                  attempts: int | None = None, timeout: float | None = None):
+        check.text("bucket", bucket)
+        check.text("prefix", prefix)
+        check.texts(region=region, endpoint=endpoint, profile=profile, access_key=access_key,
+                    secret_key=secret_key, session_token=session_token)
         self._place = f"s3://{bucket}/{prefix}"
         self._core = _pinfold.s3_storage(
             bucket, prefix or None, region, endpoint, profile, access_key, secret_key,
-            session_token, allow_plain_http,
-            0 if attempts is None else whole("attempts", attempts),
-            0.0 if timeout is None else positive("timeout", timeout))
+            session_token, check.flag("allow_plain_http", allow_plain_http),
+            check.count("attempts", attempts, check.UINT32_MAX),
+            0.0 if timeout is None else check.positive("timeout", timeout))
 
     def __repr__(self) -> str:
         return f"S3Storage({self._place!r})"
@@ -107,11 +114,9 @@ def _called_by(storage: Storage) -> Callable[..., Any]:
 def raw_policy(storage: OffloadStorage, max_result_tokens: int, preview_tokens: int,
                include_retrieval_tool: bool, tool_names: Iterable[str] | None) -> RawPolicy:
     """A policy as the library wants it."""
-    if not 0 < max_result_tokens <= _UINT32_MAX:
-        raise ValueError(f"max_result_tokens must be more than 0, not {max_result_tokens!r}")
-    if not 0 <= preview_tokens < max_result_tokens:
-        raise ValueError(f"preview_tokens must be from 0 to less than max_result_tokens "
-                         f"({max_result_tokens}), not {preview_tokens!r}")
+    check.whole("max_result_tokens", max_result_tokens, 1, check.UINT32_MAX)
+    check.whole("preview_tokens", preview_tokens, 0, max_result_tokens - 1)
+    check.flag("include_retrieval_tool", include_retrieval_tool)
     core: Any
     if isinstance(storage, _LibraryStorage):
         core = storage._core
@@ -121,7 +126,7 @@ def raw_policy(storage: OffloadStorage, max_result_tokens: int, preview_tokens: 
         raise TypeError(f"storage: an object with store() and retrieve() is required, "
                         f"not {storage!r}")
     return (core, max_result_tokens, preview_tokens, include_retrieval_tool,
-            None if tool_names is None else list(tool_names))
+            None if tool_names is None else check.strings("tool_names", tool_names))
 
 
 @dataclass
@@ -141,7 +146,5 @@ class SandboxOutputOffloadPolicy:
         self._raw()
 
     def _raw(self) -> RawPolicy:
-        if isinstance(self.tool_names, str):
-            raise TypeError("tool_names: a list of names is wanted, not one")
         return raw_policy(self.storage, self.max_result_tokens, self.preview_tokens,
                           self.include_retrieval_tool, self.tool_names)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from . import _check as check
 from . import _pinfold
 
 #: Never copied into a workspace.
@@ -36,6 +37,9 @@ class WorkspaceSyncPolicy:
     sync_include_patterns: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        check.strings("exclude_patterns", self.exclude_patterns)
+        if self.sync_include_patterns is not None:
+            check.strings("sync_include_patterns", self.sync_include_patterns)
         for patterns in self.exclude_patterns, self.sync_include_patterns or ():
             _pinfold.match(patterns, "x", False)  # ValueError for what is no pattern
 

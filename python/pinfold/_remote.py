@@ -7,8 +7,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from . import _check as check
 from . import _pinfold
-from ._backends import CLASSES, Backend, environment, expose, whole
+from ._backends import CLASSES, Backend, expose
+from ._check import environment
 
 
 class AgentCoreSandboxBackend(Backend):
@@ -35,11 +37,15 @@ class AgentCoreSandboxTemplate:
                  env: Mapping[str, str] | None = None, long_commands: bool = False):
         """long_commands: run commands as tasks of the service, which may take as long as the
         session lives, and can be cancelled."""
+        check.texts(region=region, profile=profile, access_key=access_key, secret_key=secret_key,
+                    session_token=session_token, identifier=identifier, name=name,
+                    endpoint=endpoint)
         self._region = region
         self._core = _pinfold.agentcore_template(
             region, access_key, secret_key, session_token, profile, identifier, name, endpoint,
-            whole("session_timeout_seconds", session_timeout_seconds),
-            whole("max_output_bytes", max_output_bytes), environment(env), long_commands)
+            check.whole("session_timeout_seconds", session_timeout_seconds, 1, check.UINT32_MAX),
+            check.whole("max_output_bytes", max_output_bytes, 1, check.INT64_MAX),
+            environment(env), check.flag("long_commands", long_commands))
 
     def build_for_session(self, workspace_id: str) -> Any:
         """The backend of one workspace."""
@@ -87,19 +93,21 @@ class DaytonaSandboxTemplate:
         create_timeout_seconds: None is 60, or 600 with an image, which must be built.
         network_allow_list: networks, "10.0.0.0/8" say, and no others; domain_allow_list: names,
         of newer services. max_output_bytes: kept of a command's output."""
-        if not default_timeout >= 0:
+        if check.number("default_timeout", default_timeout) < 0:
             raise ValueError(f"default_timeout must be at least 0, not {default_timeout!r}")
+        check.texts(api_key=api_key, api_url=api_url, target=target, jwt_token=jwt_token,
+                    organization_id=organization_id, snapshot=snapshot, image=image)
         self._target = target
         self._core = _pinfold.daytona_template(
             api_key, api_url, target, jwt_token, organization_id, snapshot, image,
             default_timeout or math.inf, _minutes("auto_stop_minutes", auto_stop_minutes),
             _minutes("auto_delete_minutes", auto_delete_minutes),
-            0 if create_timeout_seconds is None
-            else whole("create_timeout_seconds", create_timeout_seconds),
-            network_block_all, _listed("network_allow_list", network_allow_list),
+            check.count("create_timeout_seconds", create_timeout_seconds, check.UINT32_MAX),
+            check.flag("network_block_all", network_block_all),
+            _listed("network_allow_list", network_allow_list),
             _listed("domain_allow_list", domain_allow_list),
-            whole("max_output_bytes", max_output_bytes), environment(env),
-            environment(labels))
+            check.whole("max_output_bytes", max_output_bytes, 1, check.INT64_MAX),
+            environment(env), environment(labels, "labels"))
 
     def build_for_session(self, workspace_id: str) -> Any:
         """The backend of one workspace."""
@@ -110,13 +118,11 @@ class DaytonaSandboxTemplate:
 
 
 def _minutes(name: str, value: int | None) -> int:
-    return -1 if value is None else whole(name, value)
+    return -1 if value is None else check.whole(name, value, 1, check.INT32_MAX)
 
 
 def _listed(name: str, values: Iterable[str] | None) -> str | None:
-    if isinstance(values, str):
-        raise TypeError(f"{name} is a list of strings, not one string")
-    return None if values is None else ",".join(values)
+    return None if values is None else ",".join(check.strings(name, values))
 
 
 CLASSES["AgentCoreSandboxBackend"] = AgentCoreSandboxBackend

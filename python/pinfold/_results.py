@@ -6,9 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import _check as check
 from . import _pinfold
 
 _SHOWN = 200  # characters of output in a repr
+_MAX_PAGE = 64 << 20
 
 
 def _short(text: str) -> str:
@@ -89,17 +91,19 @@ class Spool:
 
     def read(self, stream: str = "stdout", offset: int = 0, size: int = 65536) -> bytes:
         """Bytes from offset on; fewer than size at the end, and then none."""
-        return self._core.read(_stream_number(stream), offset, size)
+        return self._core.read(_stream_number(stream),
+                               check.whole("offset", offset, 0, check.INT64_MAX),
+                               check.whole("size", size, 0, _MAX_PAGE))
 
     def __repr__(self) -> str:
         return f"Spool(stdout={self.size()}, stderr={self.size('stderr')})"
 
 
 def _stream_number(stream: str) -> int:
-    try:
-        return {"stdout": 1, "stderr": 2}[stream]
-    except KeyError:
-        raise ValueError(f"a stream is 'stdout' or 'stderr', not {stream!r}") from None
+    found = {"stdout": 1, "stderr": 2}.get(check.text("stream", stream))
+    if found is None:
+        raise ValueError(f"stream must be 'stdout' or 'stderr', not {stream!r}")
+    return found
 
 
 @dataclass

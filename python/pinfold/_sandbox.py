@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Union
 
+from . import _check as check
 from . import _pinfold
-from ._backends import StrPath, adopt, environment, positive, whole
-from ._errors import SandboxCancelledError, WorkspacePrepareError, expect
+from ._backends import adopt
+from ._check import StrPath, environment
+from ._errors import SandboxCancelledError, WorkspacePrepareError, as_raised
 from ._loop import at_once, live_sandboxes, run
 from ._manager import SandboxManager
 from ._policy import SandboxAttachMode, WorkspaceSyncPolicy
 from ._results import (ExecuteResult, FileInfo, PlanEntry, SandboxRef, WorkspaceSeedResult,
                        WorkspaceSyncResult, seed_result, sync_result, transfer_result)
-from ._terminal import Terminal
+from ._terminal import MOST_CELLS, Terminal
 
 Content = Union[str, bytes, os.PathLike[str]]
 OutputConsumer = Callable[[str, bytes], Any]
@@ -65,10 +67,10 @@ class SandboxView:
         spool_bytes: keep up to this many bytes whole, in the result's spool. on_output: called on
         the event loop with ("stdout" or "stderr", bytes) as it comes; what it raises stops the
         command and is raised."""
-        limit = 0 if max_output_bytes is None else whole("max_output_bytes", max_output_bytes)
-        call = self._core.execute(command, timeout, cwd, environment(env), limit, keep_tail,
-                                  spool_bytes, on_output is not None)
+        call = self._core.execute(command, timeout, cwd, environment(env), max_output_bytes,
+                                  keep_tail, spool_bytes, on_output is not None)
         if on_output is not None:
+            check.function("on_output", on_output)
             call.stream_to(on_output)
         return ExecuteResult._of(await run(call))
 
@@ -82,8 +84,7 @@ class SandboxView:
     async def read_lines(self, path: StrPath, offset: int = 0,
                          limit: int | None = None) -> tuple[str, int]:
         """Some lines of a text file, and how many it has. Lines end at "\\n" and keep it."""
-        lines: tuple[str, int] = await run(
-            self._core.read_lines(path, offset, 2**63 - 1 if limit is None else limit))
+        lines: tuple[str, int] = await run(self._core.read_lines(path, offset, limit))
         return lines
 
     async def list_dir(self, path: StrPath = ".") -> list[FileInfo]:
@@ -94,7 +95,9 @@ class SandboxView:
                              overwrite: bool = True) -> list[str]:
         """Copy files to host paths; returns the sandbox paths that were. All are tried. The error
         has one FileTransferResult for each as its results."""
-        expect("files", files, Mapping)
+        check.expect("files", files, Mapping)
+        if not all(isinstance(dest, (str, bytes, os.PathLike)) for dest in files.values()):
+            raise TypeError("files must lead to host paths")
         try:
             done = await run(self._core.download_files(list(files.items()), overwrite))
         except (OSError, ValueError) as error:
@@ -120,13 +123,13 @@ class Sandbox(SandboxView):
                  seed_exclude: Iterable[str] | None = None,
                  sync_policy: WorkspaceSyncPolicy | None = None,
                  sync_dest: StrPath | None = None):
-        expect("workspace_id", workspace_id, str)
         if manager is not None:
-            expect("manager", manager, SandboxManager)
+            check.expect("manager", manager, SandboxManager)
         if sync_policy is not None:
-            expect("sync_policy", sync_policy, WorkspaceSyncPolicy)
+            check.expect("sync_policy", sync_policy, WorkspaceSyncPolicy)
         super().__init__(_pinfold.Sandbox(
-            workspace_id, adopt(backend), ttl_seconds, None if manager is None else manager._core,
+            workspace_id, adopt(backend), check.positive("ttl_seconds", ttl_seconds),
+            None if manager is None else manager._core,
             seed_from, seed_exclude, None if sync_policy is None else sync_policy._raw(),
             sync_dest))
         self.workspace_id = workspace_id
@@ -191,7 +194,7 @@ class Sandbox(SandboxView):
     async def add_files(self, files: Mapping[str, Content], overwrite: bool = True) -> list[str]:
         """Write files: str is text, a Path a host file. Returns the paths written. All are tried;
         written has those paths when some failed."""
-        expect("files", files, Mapping)
+        check.expect("files", files, Mapping)
         try:
             done: list[str] = await run(self._core.add_files(list(files.items()), overwrite))
         except (OSError, ValueError) as error:
@@ -232,9 +235,11 @@ class Sandbox(SandboxView):
                             term: str | None = None, rows: int = 24, cols: int = 80,
                             timeout: float | None = None) -> Terminal:
         """Run a command on a terminal of its own; without one, an interactive shell."""
-        limit = 0.0 if timeout is None else positive("timeout", timeout)
+        limit = 0.0 if timeout is None else check.positive("timeout", timeout)
+        check.texts(term=term)
+        size = (check.whole("rows", rows, 1, MOST_CELLS), check.whole("cols", cols, 1, MOST_CELLS))
         return Terminal(await run(self._core.open_terminal(command, cwd, environment(env), term,
-                                                           rows, cols, limit)))
+                                                           *size, limit)))
 
     # ---- agents ----
 
@@ -243,9 +248,12 @@ class Sandbox(SandboxView):
         """Bind an agent; the agent does so itself, by AgentConfig(sandbox=...). One of another
         framework that has _on_sandbox_attach(sandbox, mode) and _on_sandbox_detach(sandbox) is
         told."""
-        mode = SandboxAttachMode(mode)
+        mode = check.choice("mode", SandboxAttachMode, mode)
+        if agent is None or isinstance(agent, (str, bytes, int, float, type)):
+            raise TypeError(f"agent: an agent is required, not {agent!r}")
         if isinstance(getattr(agent, "_core", None), _pinfold.Agent):
-            agent._core.attach(self._core, mode is SandboxAttachMode.READ_ONLY)
+            with as_raised(wrapped=True):
+                agent._core.attach(self._core, mode is SandboxAttachMode.READ_ONLY)
             agent._sandbox = self
             return
         wire = unwire = None
@@ -253,16 +261,18 @@ class Sandbox(SandboxView):
             wire = lambda _: agent._on_sandbox_attach(self, mode)  # noqa: E731
         if hasattr(agent, "_on_sandbox_detach"):
             unwire = lambda _: agent._on_sandbox_detach(self)  # noqa: E731
-        self._core.attach(agent, str(getattr(agent, "agent_id", "default")),
-                          mode is SandboxAttachMode.READ_ONLY, wire, unwire)
+        own_id = check.text("agent.agent_id", str(getattr(agent, "agent_id", "default")))
+        with as_raised(wrapped=True):
+            self._core.attach(agent, own_id, mode is SandboxAttachMode.READ_ONLY, wire, unwire)
 
     def detach(self, agent: Any) -> None:
         """Undo an attach; nothing happens when there was none."""
         core = getattr(agent, "_core", None)
-        if isinstance(core, _pinfold.Agent):
-            core.detach(self._core)
-        else:
-            self._core.detach(agent)
+        with as_raised(wrapped=True):
+            if isinstance(core, _pinfold.Agent):
+                core.detach(self._core)
+            else:
+                self._core.detach(agent)
 
 
 def _plan(raw: list[tuple[str, str, int, str]] | None) -> list[PlanEntry] | None:
@@ -272,4 +282,5 @@ def _plan(raw: list[tuple[str, str, int, str]] | None) -> list[PlanEntry] | None
 async def sync_workspace_for_sandbox(sandbox: Sandbox,
                                      dest: StrPath | None = None) -> WorkspaceSyncResult | None:
     """Another name of Sandbox.flush()."""
+    check.expect("sandbox", sandbox, Sandbox)
     return await sandbox.flush(dest)

@@ -7,9 +7,14 @@ import asyncio
 from types import TracebackType
 from typing import Any
 
+from . import _check as check
 from . import _pinfold
 from ._loop import run
 from ._results import TerminalExit
+
+#: Rows and columns.
+MOST_CELLS = 2**16 - 1
+_MOST_BYTES = 1 << 20  # a terminal never holds as many
 
 
 class Terminal:
@@ -33,27 +38,27 @@ class Terminal:
 
     async def read(self, size: int = 65536, timeout: float | None = None) -> bytes:
         """What it prints, at least a byte; b"" at the end. TimeoutError when there is nothing."""
-        if size < 1:
-            raise ValueError(f"size must be at least 1, not {size!r}")
-        data: bytes = await self._run(self._core.read(size, -1.0 if timeout is None else timeout))
+        room = min(check.whole("size", size), _MOST_BYTES)
+        data: bytes = await self._run(self._core.read(room, check.wait("timeout", timeout)))
         return data
 
     async def write(self, data: str | bytes, timeout: float | None = None) -> int:
         """Type; returns how many bytes were taken."""
-        count: int = await self._run(self._core.write(data, -1.0 if timeout is None else timeout))
+        count: int = await self._run(self._core.write(data, check.wait("timeout", timeout)))
         return count
 
     async def wait(self, timeout: float | None = None) -> TerminalExit:
         """Until the command has ended. Somebody else should read meanwhile."""
-        return TerminalExit(*await self._run(self._core.wait(-1.0 if timeout is None else timeout)))
+        return TerminalExit(*await self._run(self._core.wait(check.wait("timeout", timeout))))
 
     def resize(self, rows: int, cols: int) -> None:
         """Another size; the command hears of it."""
-        self._core.resize(rows, cols)
+        self._core.resize(check.whole("rows", rows, 0, MOST_CELLS),
+                          check.whole("cols", cols, 0, MOST_CELLS))
 
     def send_signal(self, signal: int) -> None:
         """SIGINT, SIGQUIT or SIGTSTP, to the job in the foreground."""
-        self._core.signal(signal)
+        self._core.signal(check.whole("signal", signal, 1, 64))
 
     def kill(self) -> None:
         """Begin to kill everything that was started on it; wait() sees the end."""

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Union, overload
 
+from . import _check as check
 from . import _pinfold
 from ._bridge import finish
 from ._messages import ToolUse, dump, parse_input
@@ -53,7 +54,7 @@ class AgentTool:
         raise NotImplementedError(f"{type(self).__name__} has no run()")
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.tool_name!r}>"
+        return f"<{type(self).__name__} {getattr(self, 'tool_name', None)!r}>"
 
 
 class LibraryTool(AgentTool):
@@ -63,6 +64,14 @@ class LibraryTool(AgentTool):
         self._core = core
         self.tool_name, self.description = core.name, core.description
         self.input_schema = parse_input(core.schema)
+
+
+def _check_options(name: Any, description: Any, input_schema: Any, context: Any) -> None:
+    check.texts(name=name, description=description)
+    if input_schema is not None:
+        check.expect("input_schema", input_schema, Mapping)
+    if not isinstance(context, (bool, str)):
+        raise TypeError(f"context must be a bool or a str, not {type(context).__name__}")
 
 
 def _yields(function: Any) -> bool:
@@ -78,8 +87,10 @@ class FunctionTool(AgentTool, Generic[P, R]):
     def __init__(self, function: Callable[P, R], name: str | None = None,
                  description: str | None = None, input_schema: Mapping[str, Any] | None = None,
                  context: bool | str = False):
+        check.function("function", function)
         if _yields(function):
             raise TypeError(f"a tool returns its result, and {function!r} yields")
+        _check_options(name, description, input_schema, context)
         functools.update_wrapper(self, function)
         self._function: Callable[..., Any] = function
         self._hints = hints_of(function)
@@ -146,6 +157,7 @@ def tool(function: Any = None, /, *, name: str | None = None, description: str |
     raises as a failure."""
     if function is not None:
         return FunctionTool(function)
+    _check_options(name, description, input_schema, context)
     return lambda function: FunctionTool(function, name, description, input_schema, context)
 
 
@@ -158,7 +170,7 @@ def as_tool(given: Any) -> AgentTool:
         return given
     if inspect.isroutine(given):
         return FunctionTool(given)
-    raise TypeError(f"a tool is a function or an AgentTool, not {given!r}")
+    raise TypeError(f"a given tool is a function or an AgentTool, not {given!r}")
 
 
 ConsentAsker = Callable[[str, str], Any]
@@ -171,6 +183,9 @@ def host_tools(ask: ConsentAsker | None = None) -> list[AgentTool]:
     ask: called with the name of a tool and a question, for consent: "y" is that, any other text the
     reason of a refusal, None no answer. Without it, what needs consent is refused unless
     BYPASS_TOOL_CONSENT is "true" in the environment."""
+    if ask is not None:
+        check.function("ask", ask)
+
     def asked(tool_name: str, question: str) -> str | None:
         answer = finish(ask(tool_name, question)) if ask is not None else None
         if isinstance(answer, bool):
@@ -184,4 +199,14 @@ def describe_tool(given: AgentTool, run: Callable[[str, str], Any]) -> Any:
     """A tool as the library wants it."""
     if isinstance(given, LibraryTool):
         return given._core
-    return given.tool_name, given.description, dump(given.input_schema), run
+    kind = type(given).__name__
+    for name in "tool_name", "description", "input_schema":
+        if not hasattr(given, name):
+            raise TypeError(f"{kind} has no {name}: a tool has tool_name, description and "
+                            "input_schema")
+    if not callable(getattr(given, "run", None)):
+        raise TypeError(f"{kind}.run is no method")
+    check.expect(f"{kind}.input_schema", given.input_schema, Mapping)
+    return (check.text(f"{kind}.tool_name", given.tool_name),
+            check.text(f"{kind}.description", given.description),
+            dump(dict(given.input_schema)), run)

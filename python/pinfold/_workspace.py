@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from . import _check as check
 from . import _pinfold
 from ._agent import Agent
-from ._backends import StrPath
-from ._errors import WorkspacePrepareError, expect
+from ._check import StrPath
+from ._errors import WorkspacePrepareError
 from ._loop import run
 from ._results import (ExecuteResult, FileInfo, WorkspaceSeedResult, WorkspaceSyncResult,
                        seed_result, sync_result)
@@ -14,7 +15,7 @@ from ._results import (ExecuteResult, FileInfo, WorkspaceSeedResult, WorkspaceSy
 
 def _core(agent: Agent) -> _pinfold.Agent:
     if not isinstance(agent, Agent):
-        raise TypeError(f"an Agent is required, not {type(agent).__name__}")
+        raise TypeError(f"agent: an Agent is required, not {type(agent).__name__}")
     return agent._core
 
 
@@ -22,15 +23,14 @@ def _core(agent: Agent) -> _pinfold.Agent:
 
 async def run_command(agent: Agent, command: str, cwd: str | None = None) -> str:
     """Run a shell command; returns the exit code and the output, as the execute tool tells them."""
-    text: str = await run(_core(agent).run_command(command, None, cwd, None, 0, False, 0, False))
+    text: str = await run(_core(agent).run_command(command, None, cwd, None, None, False, 0, False))
     return text
 
 
 async def read_workspace_file(agent: Agent, path: StrPath, offset: int = 0,
                               limit: int | None = None) -> str:
     """A text file, or some of its lines."""
-    text: str = await run(_core(agent).read_lines(path, offset,
-                                                  2**63 - 1 if limit is None else limit))
+    text: str = await run(_core(agent).read_lines(path, offset, limit))
     return text
 
 
@@ -46,8 +46,10 @@ async def list_workspace_dir(agent: Agent, path: StrPath) -> list[FileInfo]:
 
 def format_execute_result(result: ExecuteResult) -> str:
     """A result as the execute tool tells it: the exit code, then the output."""
-    expect("result", result, ExecuteResult)
-    return _pinfold.format_result(result.exit_code, result.output)
+    check.expect("result", result, ExecuteResult)
+    check.expect("result.output", result.output, str)
+    return _pinfold.format_result(check.whole("result.exit_code", result.exit_code, 0,
+                                              check.INT32_MAX), result.output)
 
 
 def ensure_sandbox_mutation_allowed(agent: Agent) -> None:

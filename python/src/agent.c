@@ -45,9 +45,46 @@ static PyObject *agent_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static int agent_traverse(PyObject *self, visitproc visit, void *arg)
 {
+    int r;
+
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(object(self)->on_event);
-    return pf_links_traverse(&object(self)->links, visit, arg);
+    r = pf_links_traverse(&object(self)->backends, visit, arg);
+    return r ? r : pf_links_traverse(&object(self)->links, visit, arg);
+}
+
+/* Without the GIL. */
+static void close_forgotten(void *arg)
+{
+    PyGILState_STATE gil;
+
+    pinfold_close_sandbox_workspace(object(arg)->agent, false, NULL, NULL);
+    if (pf_closing())
+        return;
+    gil = PyGILState_Ensure();
+    Py_DECREF((PyObject *)arg);
+    PyGILState_Release(gil);
+}
+
+/* As a sandbox's: a workspace of its own is closed while the cycle is whole, if its backend is
+ * part of it. */
+static void agent_finalize(PyObject *self)
+{
+    struct pinfold_agent *agent = object(self)->agent;
+    PyObject *type, *value, *trace;
+    bool prepared;
+
+    if (!agent || !object(self)->backends.first || object(self)->owner != getpid() || pf_closing())
+        return;
+    PyErr_Fetch(&type, &value, &trace);
+    Py_BEGIN_ALLOW_THREADS
+    prepared = pinfold_workspace_is_prepared(agent);
+    Py_END_ALLOW_THREADS
+    if (prepared) {
+        Py_INCREF(self);
+        pf_call_later(close_forgotten, self);
+    }
+    PyErr_Restore(type, value, trace);
 }
 
 struct leaving {
@@ -80,6 +117,7 @@ static int agent_clear(PyObject *self)
     object(self)->links.kept = NULL;
     Py_CLEAR(object(self)->on_event);
     pf_links_clear(&object(self)->links);
+    pf_links_release(&object(self)->backends); /* to be closed */
     if (leaving && object(self)->owner == getpid() && (leaving->agent || leaving->kept))
         pf_call_later(free_agent, leaving);
     else
@@ -169,7 +207,7 @@ static PyObject *agent_add_tool(PyObject *self, PyObject *given)
 static PyObject *agent_remove_tool(PyObject *self, PyObject *name)
 {
     struct pinfold_agent *agent = pf_agent_of(self);
-    const char *text = agent ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    const char *text = agent ? pf_text_of("name", name) : NULL;
 
     return text ? PyBool_FromLong(pinfold_agent_remove_tool(agent, text)) : NULL;
 }
@@ -177,9 +215,10 @@ static PyObject *agent_remove_tool(PyObject *self, PyObject *name)
 static PyObject *agent_get_tool(PyObject *self, PyObject *name)
 {
     struct pinfold_agent *agent = pf_agent_of(self);
-    const char *text = agent ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    const char *text = agent ? pf_text_of("name", name) : NULL;
 
-    return text ? pf_tool_wrap(pinfold_agent_get_tool(agent, text)) : NULL;
+    return text ? pf_tool_wrap(pinfold_agent_get_tool(agent, text), object(self)->links.kept)
+                : NULL;
 }
 
 static PyObject *agent_tool_names(PyObject *self, PyObject *unused)
@@ -233,7 +272,7 @@ static PyObject *agent_add_plugin(PyObject *self, PyObject *given)
 static PyObject *agent_has_plugin(PyObject *self, PyObject *name)
 {
     struct pinfold_agent *agent = pf_agent_of(self);
-    const char *text = agent ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    const char *text = agent ? pf_text_of("name", name) : NULL;
 
     return text ? PyBool_FromLong(pinfold_agent_has_plugin(agent, text)) : NULL;
 }
@@ -312,9 +351,9 @@ static PyObject *agent_attach(PyObject *self, PyObject *args)
     PyObject *given;
     int read_only, r;
 
-    if (!agent || !PyArg_ParseTuple(args, "O!p", pf_sandbox_type, &given, &read_only))
+    if (!agent || !PyArg_ParseTuple(args, "O!p", pf_sandbox_type, &given, &read_only) ||
+        !(sandbox = pf_sandbox_of(given)))
         return NULL;
-    sandbox = ((struct pf_sandbox *)given)->handle->sandbox;
     Py_BEGIN_ALLOW_THREADS
     r = pinfold_agent_attach(agent, sandbox, read_only ? PINFOLD_READ_ONLY : PINFOLD_READ_WRITE,
                              &err);
@@ -334,7 +373,9 @@ static PyObject *agent_detach(PyObject *self, PyObject *given)
         PyErr_SetString(PyExc_TypeError, "detach: a Sandbox is required");
         return NULL;
     }
-    sandbox = ((struct pf_sandbox *)given)->handle->sandbox;
+    sandbox = pf_sandbox_of(given);
+    if (!sandbox)
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
     pinfold_sandbox_detach(sandbox, agent);
     Py_END_ALLOW_THREADS
@@ -392,13 +433,10 @@ static PyGetSetDef getset[] = {
 };
 
 static PyType_Slot slots[] = {
-    { Py_tp_new, agent_new },
-    { Py_tp_dealloc, agent_dealloc },
-    { Py_tp_traverse, agent_traverse },
-    { Py_tp_clear, agent_clear },
-    { Py_tp_methods, methods },
-    { Py_tp_getset, getset },
-    { 0 },
+    { Py_tp_new, agent_new },           { Py_tp_dealloc, agent_dealloc },
+    { Py_tp_traverse, agent_traverse }, { Py_tp_clear, agent_clear },
+    { Py_tp_finalize, agent_finalize }, { Py_tp_methods, methods },
+    { Py_tp_getset, getset },           { 0 },
 };
 
 static PyType_Spec spec = { .name = "_pinfold.Agent",

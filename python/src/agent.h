@@ -7,9 +7,10 @@
 struct pf_agent_object {
     PyObject_HEAD struct pinfold_agent *agent; /* NULL before open(), and when it is gone */
     struct pf_links links;
-    PyObject *on_event; /* of replies while they arrive; may be NULL */
-    int listening;      /* atomic: somebody wants to hear of them */
-    int owner;          /* process id: a fork leaves the agent alone */
+    struct pf_links backends; /* of its own workspace, where nobody else leads to it */
+    PyObject *on_event;       /* of replies while they arrive; may be NULL */
+    int listening;            /* atomic: somebody wants to hear of them */
+    int owner;                /* process id: a fork leaves the agent alone */
 };
 
 /* The agent of an Agent object, borrowed; NULL with an exception. */

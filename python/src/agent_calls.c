@@ -90,12 +90,8 @@ PyObject *pf_agent_invoke(PyObject *self, PyObject *prompt)
     bool ok = call != NULL;
 
     if (ok && prompt != Py_None) {
-        args->text = pf_call_data(call, prompt, &args->len);
+        args->text = pf_call_text(call, "prompt", prompt);
         ok = args->text != NULL;
-        if (ok && strlen(args->text) != (size_t)args->len) {
-            PyErr_SetString(PyExc_ValueError, "a prompt must not contain a NUL byte");
-            ok = false;
-        }
     }
     return pf_call_finish(call, ok);
 }
@@ -128,9 +124,10 @@ PyObject *pf_agent_call_tool(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&call_tool, self, &args);
     PyObject *name, *input;
 
-    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &name, &input) &&
-                                        (args->text = pf_call_path(call, name)) &&
-                                        (args->more = pf_call_data(call, input, &args->len)));
+    return pf_call_finish(call,
+                          call && PyArg_ParseTuple(given, "OO", &name, &input) &&
+                                  (args->text = pf_call_text(call, "name", name)) &&
+                                  (args->more = pf_call_data(call, "input", input, &args->len)));
 }
 
 /* ---- in the workspace ---- */
@@ -216,16 +213,11 @@ PyObject *pf_agent_read_lines(PyObject *self, PyObject *given)
 {
     struct agent_args *args;
     struct pf_call *call = new_call(&read_lines, self, &args);
-    long long offset, limit;
-    PyObject *path;
+    PyObject *path, *offset, *limit;
 
-    if (call && PyArg_ParseTuple(given, "OLL", &path, &offset, &limit) &&
-        (args->text = pf_call_path(call, path))) {
-        args->offset = offset;
-        args->limit = limit;
-        return pf_call_object(call);
-    }
-    return pf_call_finish(call, false);
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OOO", &path, &offset, &limit) &&
+                                        (args->text = pf_call_path(call, "path", path)) &&
+                                        pf_lines_of(offset, limit, &args->offset, &args->limit));
 }
 
 static int run_write_file(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -246,9 +238,10 @@ PyObject *pf_agent_write_file(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&write_file, self, &args);
     PyObject *path, *content;
 
-    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &path, &content) &&
-                                        (args->text = pf_call_path(call, path)) &&
-                                        (args->more = pf_call_data(call, content, &args->len)));
+    return pf_call_finish(
+            call, call && PyArg_ParseTuple(given, "OO", &path, &content) &&
+                          (args->text = pf_call_path(call, "path", path)) &&
+                          (args->more = pf_call_data(call, "content", content, &args->len)));
 }
 
 static int run_list_dir(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -275,7 +268,7 @@ PyObject *pf_agent_list_dir(PyObject *self, PyObject *path)
     struct agent_args *args;
     struct pf_call *call = new_call(&list_dir, self, &args);
 
-    return pf_call_finish(call, call && (args->text = pf_call_path(call, path)));
+    return pf_call_finish(call, call && (args->text = pf_call_path(call, "path", path)));
 }
 
 /* ---- the per-agent path ---- */
@@ -364,9 +357,7 @@ PyObject *pf_agent_close(PyObject *self, PyObject *sync)
     struct agent_args *args;
     struct pf_call *call = new_call(&close_workspace, self, &args);
 
-    if (call)
-        args->sync = PyObject_IsTrue(sync);
-    return pf_call_finish(call, call && args->sync >= 0);
+    return pf_call_finish(call, call && pf_flag_of("sync_artifacts", sync, &args->sync));
 }
 
 /* ---- results ---- */

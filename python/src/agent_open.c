@@ -200,20 +200,24 @@ static int take_texts(struct opening *opening, const struct given *given)
     struct pinfold_agent_config *config = &opening->config;
     PyObject *excludes, *includes;
 
-    if (pf_call_path_or_none(opening->call, given->agent_id, &config->agent_id) < 0 ||
-        pf_call_path_or_none(opening->call, given->name, &config->name) < 0 ||
-        pf_call_path_or_none(opening->call, given->session_id, &config->session_id) < 0 ||
-        pf_call_path_or_none(opening->call, given->workspace_id, &config->workspace_id) < 0 ||
-        pf_call_path_or_none(opening->call, given->prompt, &config->system_prompt) < 0 ||
-        pf_call_path_or_none(opening->call, given->workspace_root, &config->workspace_root) < 0)
+    if (pf_call_text_or_none(opening->call, "agent_id", given->agent_id, &config->agent_id) < 0 ||
+        pf_call_text_or_none(opening->call, "name", given->name, &config->name) < 0 ||
+        pf_call_text_or_none(opening->call, "session_id", given->session_id, &config->session_id) <
+                0 ||
+        pf_call_text_or_none(opening->call, "workspace_id", given->workspace_id,
+                             &config->workspace_id) < 0 ||
+        pf_call_text_or_none(opening->call, "system_prompt", given->prompt,
+                             &config->system_prompt) < 0 ||
+        pf_call_path_or_none(opening->call, "workspace_root", given->workspace_root,
+                             &config->workspace_root) < 0)
         return -1;
     if (given->policy == Py_None)
         return 0;
     config->workspace_sync_policy = &opening->sync;
     return PyArg_ParseTuple(given->policy, "OO", &excludes, &includes) &&
-                           pf_call_strv(opening->call, excludes, &opening->sync.exclude_patterns) ==
-                                   0 &&
-                           pf_call_strv(opening->call, includes,
+                           pf_call_strv(opening->call, "exclude_patterns", excludes,
+                                        &opening->sync.exclude_patterns) == 0 &&
+                           pf_call_strv(opening->call, "sync_include_patterns", includes,
                                         &opening->sync.sync_include_patterns) == 0
                    ? 0
                    : -1;
@@ -228,7 +232,7 @@ static int take_handles(struct opening *opening, const struct given *given)
             PyErr_SetString(PyExc_TypeError, "sandbox: a Sandbox is required");
             return -1;
         }
-        config->sandbox = ((struct pf_sandbox *)given->sandbox)->handle->sandbox;
+        config->sandbox = pf_sandbox_of(given->sandbox);
     }
     if (given->backend != Py_None) {
         if (!PyObject_TypeCheck(given->backend, pf_backend_type)) {
@@ -271,6 +275,8 @@ static int make(struct pf_agent_object *self, const struct opening *opening)
     self->agent = agent; /* NULL on failure, whatever plugins have been shown meanwhile */
     if (r < 0)
         pf_raise(&err, NULL);
+    else if (opening->config.execution_backend && !opening->config.sandbox_manager)
+        pf_backend_own(opening->config.execution_backend, &self->backends);
     return r;
 }
 
@@ -318,8 +324,9 @@ PyObject *pf_check_agent_config(PyObject *module, PyObject *args)
     if (PyArg_ParseTuple(args, "OiOO", &given.sandbox, &given.mode, &given.agent_id,
                          &given.session_id) &&
         take_handles(&opening, &given) == 0 &&
-        pf_call_path_or_none(opening.call, given.agent_id, &config.agent_id) == 0 &&
-        pf_call_path_or_none(opening.call, given.session_id, &config.session_id) == 0) {
+        pf_call_text_or_none(opening.call, "agent_id", given.agent_id, &config.agent_id) == 0 &&
+        pf_call_text_or_none(opening.call, "session_id", given.session_id, &config.session_id) ==
+                0) {
         config.sandbox = opening.config.sandbox;
         config.sandbox_mode = opening.config.sandbox_mode;
         r = pinfold_agent_config_check(&config, &err);

@@ -18,6 +18,8 @@ PyObject *pf_backend_wrap(struct pinfold_backend *backend)
         return NULL;
     }
     self->backend = backend;
+    self->python = pf_backend_python_object(backend);
+    Py_XINCREF(self->python);
     return (PyObject *)self;
 }
 
@@ -42,6 +44,7 @@ struct pinfold_backend *pf_backend_adopt(PyObject *object)
 static void backend_dealloc(PyObject *self)
 {
     pinfold_backend_unref(backend_of(self));
+    Py_XDECREF(((struct pf_backend_object *)self)->python);
     pf_free_object(self);
 }
 
@@ -81,7 +84,7 @@ static PyObject *get_identity(PyObject *self, void *closure)
 /* What a backend written in Python is made of, else None. */
 static PyObject *get_python(PyObject *self, void *closure)
 {
-    PyObject *object = pf_backend_python_object(backend_of(self));
+    PyObject *object = ((struct pf_backend_object *)self)->python;
 
     (void)closure;
     object = object ? object : Py_None;
@@ -142,8 +145,8 @@ PyObject *pf_local_backend(PyObject *module, PyObject *given)
         return NULL;
     if (PyArg_ParseTuple(given, "OdnpO", &root, &options.timeout_seconds, &max_output_bytes,
                          &inherit_env, &env) &&
-        (options.workspace_root = pf_call_path(call, root)) &&
-        pf_call_strv(call, env, &options.env) == 0) {
+        (options.workspace_root = pf_call_path(call, "workspace_root", root)) &&
+        pf_call_strv(call, "env", env, &options.env) == 0) {
         options.max_output_bytes = (size_t)max_output_bytes;
         options.no_inherit_env = !inherit_env;
         r = pinfold_local_backend_new(&options, &backend, &err);
@@ -184,11 +187,12 @@ PyObject *pf_isolated_backend(PyObject *module, PyObject *given)
     if (PyArg_ParseTuple(given, "OdnOOOOiOppO", &root, &options.timeout_seconds, &max_output_bytes,
                          &env, &ro, &rw, &rootfs, &net, &net_allow, &read_only, &overlay,
                          &limits) &&
-        pf_call_path_or_none(call, root, &options.workspace_root) == 0 &&
-        pf_call_strv(call, env, &options.env) == 0 && pf_call_strv(call, ro, &options.ro) == 0 &&
-        pf_call_strv(call, rw, &options.rw) == 0 &&
-        pf_call_path_or_none(call, rootfs, &options.rootfs) == 0 &&
-        pf_call_strv(call, net_allow, &options.net_allow) == 0 &&
+        pf_call_path_or_none(call, "workspace_root", root, &options.workspace_root) == 0 &&
+        pf_call_strv(call, "env", env, &options.env) == 0 &&
+        pf_call_strv(call, "ro", ro, &options.ro) == 0 &&
+        pf_call_strv(call, "rw", rw, &options.rw) == 0 &&
+        pf_call_path_or_none(call, "rootfs", rootfs, &options.rootfs) == 0 &&
+        pf_call_strv(call, "network", net_allow, &options.net_allow) == 0 &&
         parse_limits(limits, &options.limits) == 0) {
         options.max_output_bytes = (size_t)max_output_bytes;
         options.net = (enum pinfold_net)net;

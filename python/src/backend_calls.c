@@ -176,27 +176,27 @@ static const struct pf_operation remove_file = {
 };
 
 static PyObject *make_with_path(const struct pf_operation *operation, PyObject *self,
-                                PyObject *path)
+                                const char *name, PyObject *path)
 {
     struct backend_args *args;
     struct pf_call *call = new_call(operation, self, &args);
 
-    return pf_call_finish(call, call && (args->path = pf_call_path(call, path)));
+    return pf_call_finish(call, call && (args->path = pf_call_path(call, name, path)));
 }
 
 static PyObject *make_read_file(PyObject *self, PyObject *path)
 {
-    return make_with_path(&read_file, self, path);
+    return make_with_path(&read_file, self, "path", path);
 }
 
 static PyObject *make_list_dir(PyObject *self, PyObject *path)
 {
-    return make_with_path(&list_dir, self, path);
+    return make_with_path(&list_dir, self, "path", path);
 }
 
 static PyObject *make_remove_file(PyObject *self, PyObject *path)
 {
-    return make_with_path(&remove_file, self, path);
+    return make_with_path(&remove_file, self, "path", path);
 }
 
 static int run_write_file(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -219,9 +219,10 @@ static PyObject *make_write_file(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&write_file, self, &args);
     PyObject *path, *data;
 
-    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
-                                        (args->path = pf_call_path(call, path)) &&
-                                        (args->data = pf_call_data(call, data, &args->len)));
+    return pf_call_finish(call,
+                          call && PyArg_ParseTuple(given, "OO", &path, &data) &&
+                                  (args->path = pf_call_path(call, "path", path)) &&
+                                  (args->data = pf_call_data(call, "content", data, &args->len)));
 }
 
 /* ---- trees ---- */
@@ -252,9 +253,10 @@ static PyObject *make_seed(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&seed, self, &args);
     PyObject *source, *exclude;
 
-    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &source, &exclude) &&
-                                        (args->path = pf_call_path(call, source)) &&
-                                        pf_call_strv(call, exclude, &args->exclude) == 0);
+    return pf_call_finish(call,
+                          call && PyArg_ParseTuple(given, "OO", &source, &exclude) &&
+                                  (args->path = pf_call_path(call, "source", source)) &&
+                                  pf_call_strv(call, "exclude", exclude, &args->exclude) == 0);
 }
 
 static int run_sync(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -284,10 +286,11 @@ static PyObject *make_sync(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&sync_artifacts, self, &args);
     PyObject *dest, *include, *exclude;
 
-    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OOO", &dest, &include, &exclude) &&
-                                        (args->path = pf_call_path(call, dest)) &&
-                                        pf_call_strv(call, include, &args->include) == 0 &&
-                                        pf_call_strv(call, exclude, &args->exclude) == 0);
+    return pf_call_finish(call,
+                          call && PyArg_ParseTuple(given, "OOO", &dest, &include, &exclude) &&
+                                  (args->path = pf_call_path(call, "dest", dest)) &&
+                                  pf_call_strv(call, "include", include, &args->include) == 0 &&
+                                  pf_call_strv(call, "exclude", exclude, &args->exclude) == 0);
 }
 
 /* ---- one file each way; the package makes several ---- */
@@ -320,9 +323,10 @@ static PyObject *make_upload(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&upload, self, &args);
     PyObject *path, *data;
 
-    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
-                                        (args->path = pf_call_path(call, path)) &&
-                                        (args->data = pf_call_data(call, data, &args->len)));
+    return pf_call_finish(
+            call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
+                          (args->path = pf_call_path(call, "a path in files", path)) &&
+                          (args->data = pf_call_data(call, "content in files", data, &args->len)));
 }
 
 static int run_download(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -342,7 +346,7 @@ static const struct pf_operation download = {
 
 static PyObject *make_download(PyObject *self, PyObject *path)
 {
-    return make_with_path(&download, self, path);
+    return make_with_path(&download, self, "a path in paths", path);
 }
 
 /* ---- execute ---- */
@@ -387,7 +391,7 @@ static PyObject *build_for_session(PyObject *self, PyObject *arg)
     struct pinfold_backend *backend = ((struct pf_backend_object *)self)->backend, *built = NULL;
     const struct pinfold_backend_ops *ops = pinfold_backend_get_ops(backend);
     struct pinfold_error err = PINFOLD_ERROR_INIT;
-    const char *id = PyUnicode_AsUTF8AndSize(arg, NULL);
+    const char *id = pf_text_of("workspace_id", arg);
     int r;
 
     if (!id)

@@ -18,14 +18,14 @@
 /* ---- calling ---- */
 
 struct state {
-    PyObject *adapter;
+    struct pf_link *adapter;
     char key[32]; /* equal for two backends that are one object */
 };
 
 /* Call a method of the adapter; takes over args, which may be NULL with an exception. */
 static PyObject *call_method(void *state, const char *name, PyObject *args)
 {
-    PyObject *adapter = ((struct state *)state)->adapter, *answer = NULL;
+    PyObject *adapter = pf_link_target(((struct state *)state)->adapter), *answer = NULL;
     PyObject *method = args ? PyObject_GetAttrString(adapter, name) : NULL;
 
     if (method)
@@ -35,23 +35,11 @@ static PyObject *call_method(void *state, const char *name, PyObject *args)
     return answer;
 }
 
-/* The same, when the answer does not matter. */
-static int call_simply(void *state, const char *name, PyObject *args, struct pinfold_error *err)
+/* The same, when the answer does not matter; leaves. */
+static int call_simply(struct pf_guard *guard, void *state, const char *name, PyObject *args,
+                       struct pinfold_error *err)
 {
-    PyObject *answer = call_method(state, name, args);
-    int r = answer ? 0 : pf_take_exception(err, name);
-
-    Py_XDECREF(answer);
-    return r;
-}
-
-/* Whether ok; if not, the exception goes to err. Gives up the answer. */
-static int settle(PyObject *answer, bool ok, const char *name, struct pinfold_error *err)
-{
-    int r = ok ? 0 : pf_take_exception(err, name);
-
-    Py_XDECREF(answer);
-    return r;
+    return pf_settle(guard, call_method(state, name, args), true, name, err);
 }
 
 /* ---- memory for C ---- */
@@ -111,7 +99,7 @@ static int create(void *state, struct pinfold_cancel *cancel, struct pinfold_err
     struct pf_guard guard;
     int r = pf_enter(&guard, cancel, err);
 
-    return r < 0 ? r : pf_leave(&guard, call_simply(state, "create", PyTuple_New(0), err));
+    return r < 0 ? r : call_simply(&guard, state, "create", PyTuple_New(0), err);
 }
 
 static int close_backend(void *state, struct pinfold_error *err)
@@ -122,7 +110,7 @@ static int close_backend(void *state, struct pinfold_error *err)
 
     err = err ? err : &ignored;
     r = pf_enter(&guard, NULL, err);
-    return r < 0 ? r : pf_leave(&guard, call_simply(state, "close", PyTuple_New(0), err));
+    return r < 0 ? r : call_simply(&guard, state, "close", PyTuple_New(0), err);
 }
 
 static int build_for_session(void *state, const char *workspace_id,
@@ -136,9 +124,10 @@ static int build_for_session(void *state, const char *workspace_id,
         return r;
     answer = call_method(state, "build_for_session",
                          Py_BuildValue("(N)", pf_path_from(workspace_id)));
-    if (answer)
-        *ret_backend = pf_backend_adopt(answer);
-    return pf_leave(&guard, settle(answer, answer && *ret_backend, "build_for_session", err));
+    *ret_backend = answer ? pf_backend_adopt(answer) : NULL;
+    if (*ret_backend)
+        pf_backend_own(*ret_backend, pf_link_siblings(((struct state *)state)->adapter));
+    return pf_settle(&guard, answer, *ret_backend != NULL, "build_for_session", err);
 }
 
 /* ---- files ---- */
@@ -155,10 +144,10 @@ static int read_file(void *state, const char *path, struct pinfold_bytes *ret,
     if (r < 0)
         return r;
     answer = call_method(state, "read_file", Py_BuildValue("(N)", pf_path_from(path)));
-    return pf_leave(&guard, settle(answer,
-                                   answer && PyBytes_AsStringAndSize(answer, &data, &len) == 0 &&
-                                           copy_bytes(data, len, ret),
-                                   "read_file", err));
+    return pf_settle(&guard, answer,
+                     answer && PyBytes_AsStringAndSize(answer, &data, &len) == 0 &&
+                             copy_bytes(data, len, ret),
+                     "read_file", err);
 }
 
 static int write_file(void *state, const char *path, const void *data, size_t len, bool exclusive,
@@ -169,10 +158,10 @@ static int write_file(void *state, const char *path, const void *data, size_t le
 
     if (r < 0)
         return r;
-    return pf_leave(&guard, call_simply(state, "write_file",
-                                        Py_BuildValue("(Ny#N)", pf_path_from(path), len ? data : "",
-                                                      (Py_ssize_t)len, PyBool_FromLong(exclusive)),
-                                        err));
+    return call_simply(&guard, state, "write_file",
+                       Py_BuildValue("(Ny#N)", pf_path_from(path), len ? data : "", (Py_ssize_t)len,
+                                     PyBool_FromLong(exclusive)),
+                       err);
 }
 
 static int remove_file(void *state, const char *path, struct pinfold_cancel *cancel,
@@ -183,8 +172,7 @@ static int remove_file(void *state, const char *path, struct pinfold_cancel *can
 
     if (r < 0)
         return r;
-    return pf_leave(&guard, call_simply(state, "remove_file",
-                                        Py_BuildValue("(N)", pf_path_from(path)), err));
+    return call_simply(&guard, state, "remove_file", Py_BuildValue("(N)", pf_path_from(path)), err);
 }
 
 static int move_file(void *state, const char *src, const char *dest, struct pinfold_cancel *cancel,
@@ -195,9 +183,8 @@ static int move_file(void *state, const char *src, const char *dest, struct pinf
 
     if (r < 0)
         return r;
-    return pf_leave(&guard,
-                    call_simply(state, "move_file",
-                                Py_BuildValue("(NN)", pf_path_from(src), pf_path_from(dest)), err));
+    return call_simply(&guard, state, "move_file",
+                       Py_BuildValue("(NN)", pf_path_from(src), pf_path_from(dest)), err);
 }
 
 static bool copy_infos(PyObject *list, struct pinfold_file_infos *ret)
@@ -235,12 +222,12 @@ static int list_dir(void *state, const char *path, struct pinfold_file_infos *re
     if (r < 0)
         return r;
     answer = call_method(state, "list_dir", Py_BuildValue("(N)", pf_path_from(path)));
-    r = settle(answer, answer && copy_infos(answer, &infos), "list_dir", err);
+    r = pf_settle(&guard, answer, answer && copy_infos(answer, &infos), "list_dir", err);
     if (r == 0)
         *ret = infos;
     else
         pinfold_file_infos_done(&infos);
-    return pf_leave(&guard, r);
+    return r;
 }
 
 /* ---- trees ---- */
@@ -267,16 +254,16 @@ static int seed_workspace(void *state, const struct pinfold_seed_request *reques
     answer = call_method(
             state, "seed_workspace",
             Py_BuildValue("(NN)", pf_path_from(request->source), pf_strv_from(request->exclude)));
-    r = settle(answer,
-               answer && PyArg_ParseTuple(answer, "KKOO", &files, &bytes, &skipped, &errors) &&
-                       copy_strings(skipped, &ret->skipped_paths) &&
-                       copy_strings(errors, &ret->errors),
-               "seed_workspace", err);
+    r = pf_settle(&guard, answer,
+                  answer && PyArg_ParseTuple(answer, "KKOO", &files, &bytes, &skipped, &errors) &&
+                          copy_strings(skipped, &ret->skipped_paths) &&
+                          copy_strings(errors, &ret->errors),
+                  "seed_workspace", err);
     if (r == 0) {
         ret->files_seeded = files;
         ret->bytes_seeded = bytes;
     }
-    return pf_leave(&guard, r);
+    return r;
 }
 
 static int sync_artifacts(void *state, const struct pinfold_sync_request *request,
@@ -294,15 +281,15 @@ static int sync_artifacts(void *state, const struct pinfold_sync_request *reques
                          Py_BuildValue("(NNN)", pf_path_from(request->dest),
                                        pf_strv_from(request->include),
                                        pf_strv_from(request->exclude)));
-    r = settle(answer,
-               answer && PyArg_ParseTuple(answer, "KKO", &files, &bytes, &errors) &&
-                       copy_strings(errors, &ret->errors),
-               "sync_artifacts", err);
+    r = pf_settle(&guard, answer,
+                  answer && PyArg_ParseTuple(answer, "KKO", &files, &bytes, &errors) &&
+                          copy_strings(errors, &ret->errors),
+                  "sync_artifacts", err);
     if (r == 0) {
         ret->files_synced = files;
         ret->bytes_synced = bytes;
     }
-    return pf_leave(&guard, r);
+    return r;
 }
 
 /* ---- many files ---- */
@@ -345,17 +332,43 @@ static bool copy_transfers(PyObject *list, const void *requests, size_t size, si
     return ret->items != NULL;
 }
 
-/* Takes the list. */
-static int transfer(void *state, const char *name, PyObject *list, bool overwrite,
-                    const void *requests, size_t size, size_t count,
-                    struct pinfold_transfer_results *ret, struct pinfold_error *err)
+/* Files that go one way. */
+struct transfer {
+    const char *name;
+    PyObject *(*entry)(const void *request); /* what the adapter gets of one */
+    const void *requests;                    /* begin with their path, and are of this size */
+    size_t size, count;
+    bool overwrite;
+};
+
+static PyObject *transfer_arguments(const struct transfer *transfer)
+{
+    PyObject *list = PyList_New((Py_ssize_t)transfer->count);
+
+    for (size_t i = 0; list && i < transfer->count; i++) {
+        PyObject *entry = transfer->entry((const char *)transfer->requests + i * transfer->size);
+        if (!entry || PyList_SetItem(list, (Py_ssize_t)i, entry) < 0)
+            Py_CLEAR(list);
+    }
+    return Py_BuildValue("(NN)", list, PyBool_FromLong(transfer->overwrite));
+}
+
+static int move_all(void *state, const struct transfer *transfer,
+                    struct pinfold_transfer_results *ret, struct pinfold_cancel *cancel,
+                    struct pinfold_error *err)
 {
     struct pinfold_transfer_results results = { 0 };
-    PyObject *args = Py_BuildValue("(NN)", list, PyBool_FromLong(overwrite));
-    PyObject *answer = call_method(state, name, args);
-    int r = settle(answer, answer && copy_transfers(answer, requests, size, count, &results), name,
-                   err);
+    struct pf_guard guard;
+    PyObject *answer;
+    int r = pf_enter(&guard, cancel, err);
 
+    if (r < 0)
+        return r;
+    answer = call_method(state, transfer->name, transfer_arguments(transfer));
+    r = pf_settle(&guard, answer,
+                  answer && copy_transfers(answer, transfer->requests, transfer->size,
+                                           transfer->count, &results),
+                  transfer->name, err);
     if (r == 0)
         *ret = results;
     else
@@ -363,43 +376,39 @@ static int transfer(void *state, const char *name, PyObject *list, bool overwrit
     return r;
 }
 
+static PyObject *upload_entry(const void *request)
+{
+    const struct pinfold_upload *file = request;
+
+    return Py_BuildValue("(Ny#N)", pf_path_from(file->path), file->data ? file->data : "",
+                         (Py_ssize_t)file->len, pf_path_from(file->host_path));
+}
+
 static int upload_files(void *state, const struct pinfold_upload *files, size_t count,
                         bool overwrite, struct pinfold_transfer_results *ret,
                         struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    struct pf_guard guard;
-    PyObject *list;
-    int r = pf_enter(&guard, cancel, err);
+    return move_all(state,
+                    &(struct transfer){ "upload_files", upload_entry, files, sizeof(*files), count,
+                                        overwrite },
+                    ret, cancel, err);
+}
 
-    if (r < 0)
-        return r;
-    list = PyList_New((Py_ssize_t)count);
-    for (size_t i = 0; list && i < count; i++)
-        PyList_SetItem(list, (Py_ssize_t)i,
-                       Py_BuildValue("(Ny#N)", pf_path_from(files[i].path),
-                                     files[i].data ? files[i].data : "", (Py_ssize_t)files[i].len,
-                                     pf_path_from(files[i].host_path)));
-    return pf_leave(&guard, transfer(state, "upload_files", list, overwrite, files, sizeof(*files),
-                                     count, ret, err));
+static PyObject *download_entry(const void *request)
+{
+    const struct pinfold_download *file = request;
+
+    return Py_BuildValue("(NN)", pf_path_from(file->path), pf_path_from(file->host_path));
 }
 
 static int download_files(void *state, const struct pinfold_download *files, size_t count,
                           bool overwrite, struct pinfold_transfer_results *ret,
                           struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    struct pf_guard guard;
-    PyObject *list;
-    int r = pf_enter(&guard, cancel, err);
-
-    if (r < 0)
-        return r;
-    list = PyList_New((Py_ssize_t)count);
-    for (size_t i = 0; list && i < count; i++)
-        PyList_SetItem(list, (Py_ssize_t)i,
-                       Py_BuildValue("(NN)", pf_path_from(files[i].path),
-                                     pf_path_from(files[i].host_path)));
-    return pf_leave(&guard, transfer(state, "download_files", list, overwrite, files,
-                                     sizeof(*files), count, ret, err));
+    return move_all(state,
+                    &(struct transfer){ "download_files", download_entry, files, sizeof(*files),
+                                        count, overwrite },
+                    ret, cancel, err);
 }
 
 /* ---- execute ---- */
@@ -446,7 +455,7 @@ static int execute(void *state, const struct pinfold_execute_options *options,
     if (r < 0)
         return r;
     answer = call_method(state, "execute", execute_arguments(options));
-    r = pf_leave(&guard, settle(answer, answer && copy_executed(answer, ret), "execute", err));
+    r = pf_settle(&guard, answer, answer && copy_executed(answer, ret), "execute", err);
     /* It has no stream; what it printed comes at once. */
     if (r == 0 && options->on_output && ret->output_len)
         options->on_output(options->on_output_ctx, PINFOLD_STDOUT, ret->output, ret->output_len);
@@ -465,13 +474,8 @@ static const char *storage_key(void *state)
 static void free_state(void *ctx)
 {
     struct state *state = ctx;
-    PyGILState_STATE gil;
 
-    if (!pf_closing()) {
-        gil = PyGILState_Ensure();
-        Py_DECREF(state->adapter);
-        PyGILState_Release(gil);
-    }
+    pf_link_free(state->adapter);
     free(state);
 }
 
@@ -558,19 +562,37 @@ PyObject *pf_python_backend(PyObject *module, PyObject *given)
     state = ops ? malloc(sizeof(*state)) : NULL;
     if (!state)
         return PyErr_NoMemory();
-    state->adapter = adapter;
+    state->adapter = pf_link_new(NULL, adapter);
+    if (!state->adapter) {
+        free(state);
+        return NULL;
+    }
     snprintf(state->key, sizeof(state->key), "python %p", (void *)object);
     if (pinfold_backend_new(ops, state, id, &backend, &err) < 0) {
-        free(state);
+        free_state(state);
         return pf_raise(&err, NULL);
     }
-    Py_INCREF(adapter);
     return pf_backend_wrap(backend);
 }
 
-PyObject *pf_backend_python_object(const struct pinfold_backend *backend)
+static struct pf_link *link_of(const struct pinfold_backend *backend)
 {
     if (pinfold_backend_get_ops(backend)->free != free_state)
         return NULL;
     return ((struct state *)pinfold_backend_get_state(backend))->adapter;
+}
+
+PyObject *pf_backend_python_object(const struct pinfold_backend *backend)
+{
+    const struct pf_link *link = link_of(backend);
+
+    return link ? pf_link_target(link) : NULL;
+}
+
+void pf_backend_own(const struct pinfold_backend *backend, struct pf_links *owner)
+{
+    struct pf_link *link = link_of(backend);
+
+    if (link && owner && !pf_link_siblings(link))
+        pf_links_adopt(owner, link);
 }

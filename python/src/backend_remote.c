@@ -27,7 +27,7 @@ PyObject *pf_agentcore_template(PyObject *module, PyObject *given)
                          &options.identifier, &options.name, &options.endpoint,
                          &options.session_timeout_seconds, &max_output_bytes, &env,
                          &long_commands) &&
-        pf_call_strv(call, env, &options.env) == 0) {
+        pf_call_strv(call, "env", env, &options.env) == 0) {
         options.max_output_bytes = (size_t)max_output_bytes;
         options.long_commands = long_commands;
         r = pinfold_agentcore_template_new(&options, &backend, &err);
@@ -67,8 +67,8 @@ static bool parse_daytona(struct pf_call *call, PyObject *given,
                           &options->auto_stop_minutes, &options->auto_delete_minutes,
                           &options->create_timeout_seconds, &block, &options->network_allow_list,
                           &options->domain_allow_list, &max_output_bytes, &env, &labels) ||
-        pf_call_strv(call, env, &options->env) < 0 ||
-        pf_call_strv(call, labels, &options->labels) < 0)
+        pf_call_strv(call, "env", env, &options->env) < 0 ||
+        pf_call_strv(call, "labels", labels, &options->labels) < 0)
         return false;
     options->network_block_all = block;
     options->max_output_bytes = (size_t)max_output_bytes;

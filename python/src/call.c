@@ -30,7 +30,8 @@ struct pf_call {
     PyObject *kept;      /* a list: the handle, and what the arguments point into */
     PyObject *waiter;    /* whatever the package wants to find here when it takes the call out */
     PyObject *consumer;  /* of streamed output */
-    PyObject *cause;     /* the exception of Python code that made it fail */
+    PyObject *causes;    /* a list: what Python code raised that it called */
+    PyObject *stopped;   /* what the consumer raised */
     PyObject *on_cancel; /* a callable: what cancels Python code that the call waits for */
     struct pinfold_cancel *cancel;
     struct pf_mailbox *mailbox;
@@ -115,7 +116,8 @@ static void call_dealloc(PyObject *self)
     Py_XDECREF(call->kept);
     Py_XDECREF(call->waiter);
     Py_XDECREF(call->consumer);
-    Py_XDECREF(call->cause);
+    Py_XDECREF(call->causes);
+    Py_XDECREF(call->stopped);
     Py_XDECREF(call->on_cancel);
     pf_free_object(self);
 }
@@ -405,6 +407,13 @@ static struct pf_call *of_letter(struct pf_letter *letter)
     return (struct pf_call *)((char *)letter - offsetof(struct pf_call, letter));
 }
 
+/* A call that is done, and whose result nobody asks for. */
+static void bury(struct pf_call *call)
+{
+    Py_CLEAR(call->causes); /* they lead back here */
+    Py_DECREF((PyObject *)call);
+}
+
 /* Calls that were done after their event loop had gone. */
 static void bury_orphans(void)
 {
@@ -412,7 +421,7 @@ static void bury_orphans(void)
 
     while ((letter = pf_mailbox_take_orphan())) {
         deliver_events(of_letter(letter));
-        Py_DECREF((PyObject *)of_letter(letter));
+        bury(of_letter(letter));
     }
 }
 
@@ -443,7 +452,7 @@ static void mailbox_dealloc(PyObject *self)
         pf_mailbox_abandon(mailbox);
     while (mailbox && (letter = pf_mailbox_take(mailbox, &done)))
         if (done)
-            Py_DECREF((PyObject *)of_letter(letter));
+            bury(of_letter(letter));
     pf_mailbox_unref(mailbox);
     bury_orphans();
     pf_free_object(self);
@@ -488,7 +497,8 @@ static PyGetSetDef call_getset[] = {
     { "cancelled", get_cancelled, NULL, NULL, NULL },
     { "waiter", get_object, set_object, NULL, (void *)offsetof(struct pf_call, waiter) },
     { "consumer", get_object, NULL, NULL, (void *)offsetof(struct pf_call, consumer) },
-    { "cause", get_object, set_object, NULL, (void *)offsetof(struct pf_call, cause) },
+    { "causes", get_object, set_object, NULL, (void *)offsetof(struct pf_call, causes) },
+    { "stopped", get_object, set_object, NULL, (void *)offsetof(struct pf_call, stopped) },
     { "on_cancel", get_object, set_object, NULL, (void *)offsetof(struct pf_call, on_cancel) },
     { 0 },
 };

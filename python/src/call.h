@@ -45,15 +45,41 @@ extern const struct pf_operation pf_no_operation;
 /* Keep an object until the call is gone; takes over the reference, also when it fails. -1: no
  * memory, with an exception. */
 int pf_call_keep(struct pf_call *call, PyObject *object);
-/* The bytes of a str, bytes or os.PathLike as a path of the file system, kept. NULL: exception. A
- * NUL byte is a SandboxPathError. */
-const char *pf_call_path(struct pf_call *call, PyObject *path);
+
+/* What a caller gives, as C wants it, kept; name is the parameter's, for the exception when it is
+ * something else: TypeError, or ValueError for what has no bytes, holds a NUL or is out of range.
+ */
+
+/* The bytes of a str, bytes or os.PathLike as a path of the file system. NULL: exception. A NUL
+ * byte is a SandboxPathError. */
+const char *pf_call_path(struct pf_call *call, const char *name, PyObject *path);
 /* The same; None gives NULL with *ret set. */
-int pf_call_path_or_none(struct pf_call *call, PyObject *path, const char **ret);
-/* The bytes of a str (as UTF-8) or a bytes-like object, kept. */
-const char *pf_call_data(struct pf_call *call, PyObject *data, Py_ssize_t *ret_len);
-/* A NULL-terminated vector of the strings of an iterable, kept. None gives NULL; 0 or -1. */
-int pf_call_strv(struct pf_call *call, PyObject *strings, const char *const **ret);
+int pf_call_path_or_none(struct pf_call *call, const char *name, PyObject *path, const char **ret);
+/* A str, as UTF-8. */
+const char *pf_call_text(struct pf_call *call, const char *name, PyObject *text);
+int pf_call_text_or_none(struct pf_call *call, const char *name, PyObject *text, const char **ret);
+/* The bytes of a str (as UTF-8) or a bytes-like object; may hold NUL bytes. */
+const char *pf_call_data(struct pf_call *call, const char *name, PyObject *data,
+                         Py_ssize_t *ret_len);
+/* A NULL-terminated vector of the strings of an iterable. 0 or -1. */
+int pf_call_vector(struct pf_call *call, const char *name, PyObject *strings,
+                   const char *const **ret);
+/* The same; None gives NULL. */
+int pf_call_strv(struct pf_call *call, const char *name, PyObject *strings,
+                 const char *const **ret);
+/* A command: a text for the shell, or words. 0 or -1. */
+int pf_call_command(struct pf_call *call, PyObject *command, const char **ret, size_t *ret_len,
+                    const char *const **ret_argv);
+
+/* The same for what needs no keeping. pf_text_of() lives as long as the str. */
+const char *pf_text_of(const char *name, PyObject *text);
+bool pf_whole_of(const char *name, PyObject *number, uint64_t least, uint64_t most, uint64_t *ret);
+bool pf_flag_of(const char *name, PyObject *flag, int *ret);
+/* More than 0; None leaves *ret as it is. */
+bool pf_seconds_of(const char *name, PyObject *seconds, double *ret);
+/* Where some lines begin, and how many there are at the most; None: all. */
+bool pf_lines_of(PyObject *offset, PyObject *limit, int64_t *ret_offset, int64_t *ret_limit);
+
 /* Memory that lives as long as the call, zeroed. NULL: exception. */
 void *pf_call_alloc(struct pf_call *call, size_t count, size_t size);
 

@@ -29,8 +29,9 @@ int pf_hook_from(struct pf_links *links, PyObject *given, struct pinfold_hooks *
 int pf_policy_from(struct pf_links *links, PyObject *given, struct pinfold_offload_policy *ret);
 void pf_policy_done(struct pinfold_offload_policy *policy);
 
-/* A Tool object; takes over the reference, which may be NULL: None. */
-PyObject *pf_tool_wrap(struct pinfold_tool *tool);
+/* A Tool object; takes over the reference, which may be NULL: None. owner: what must live as long
+ * as the tool; may be NULL. */
+PyObject *pf_tool_wrap(struct pinfold_tool *tool, PyObject *owner);
 
 /* The strings of a list as a NULL-terminated vector, which the caller frees with pf_strv_done().
  * NULL with an exception. */

@@ -44,6 +44,14 @@ static bool explain(PyObject *exception, struct pinfold_error *ret)
     return ok;
 }
 
+void pf_tell_exception(PyObject *what)
+{
+    if (PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_WriteUnraisable(what);
+    else
+        pf_take_exception(NULL, "callback");
+}
+
 int pf_take_exception(struct pinfold_error *err, const char *context)
 {
     struct pinfold_error found = { .code = PINFOLD_EBACKEND };
@@ -51,6 +59,8 @@ int pf_take_exception(struct pinfold_error *err, const char *context)
 
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
+    if (value && trace)
+        PyException_SetTraceback(value, trace); /* whoever hears of it wants to know where */
     if (!value || !explain(value, &found)) {
         found = (struct pinfold_error){ .code = PINFOLD_EBACKEND };
         snprintf(found.msg, sizeof(found.msg), "%s: an exception that cannot be told", context);

@@ -15,6 +15,10 @@ PyObject *pf_raise_text(enum pinfold_code code, const char *text);
  * is what was tried. Returns the negative code. */
 int pf_take_exception(struct pinfold_error *err, const char *context);
 
+/* Clear the exception that is set, where nobody can be told of a failure: one that is to end the
+ * program comes through all the same, others are printed. what is what raised it. */
+void pf_tell_exception(PyObject *what);
+
 /* An error of (code, errno, retryable, message). Returns false with an exception. */
 bool pf_parse_error(PyObject *tuple, struct pinfold_error *ret);
 

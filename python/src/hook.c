@@ -32,10 +32,7 @@ static int tell(void *link, struct pinfold_cancel *token, PyObject *(*make)(cons
     if (r < 0)
         return r;
     answer = pf_link_call(link, make ? make(event) : PyTuple_New(0));
-    if (!answer)
-        r = pf_take_exception(err, "hook");
-    Py_XDECREF(answer);
-    return pf_leave(&guard, r);
+    return pf_settle(&guard, answer, true, "hook", err);
 }
 
 static int agent_initialized(void *link, struct pinfold_agent *agent, struct pinfold_error *err)
@@ -81,10 +78,8 @@ static int after_invocation(void *link, struct pinfold_agent *agent, int result,
     if (r < 0)
         return r;
     answer = pf_link_call(link, Py_BuildValue("(i)", result));
-    if (!answer || (answer != Py_None && resume(agent, answer) < 0))
-        r = pf_take_exception(err, "hook");
-    Py_XDECREF(answer);
-    return pf_leave(&guard, r);
+    return pf_settle(&guard, answer, answer == Py_None || (answer && resume(agent, answer) == 0),
+                     "hook", err);
 }
 
 static int before_model_call(void *link, struct pinfold_agent *agent, struct pinfold_error *err)
@@ -120,12 +115,8 @@ static int after_model_call(void *link, struct pinfold_after_model_call *event,
             Py_BuildValue("(NN)", event->reply ? pf_reply_from(event->reply) : Py_BuildValue(""),
                           pf_exception_from(event->error ? event->error : &none)));
     retry = answer ? PyObject_IsTrue(answer) : -1;
-    if (retry < 0)
-        r = pf_take_exception(err, "hook");
-    else if (retry)
-        event->retry = true;
-    Py_XDECREF(answer);
-    return pf_leave(&guard, r);
+    event->retry |= retry > 0;
+    return pf_settle(&guard, answer, retry >= 0, "hook", err);
 }
 
 static PyObject *name_of(const struct pinfold_tool *tool)
@@ -176,10 +167,9 @@ static int before_tool_call(void *link, struct pinfold_before_tool_call *event,
                                               pf_text_from(event->name),
                                               pf_string_from(event->input, event->input_len),
                                               name_of(event->tool), pf_text_from(event->cancel)));
-    if (!answer || (answer != Py_None && change_call(link, answer, event) < 0))
-        r = pf_take_exception(err, "hook");
-    Py_XDECREF(answer);
-    return pf_leave(&guard, r);
+    return pf_settle(&guard, answer,
+                     answer == Py_None || (answer && change_call(link, answer, event) == 0), "hook",
+                     err);
 }
 
 static int change_result(PyObject *answer, struct pinfold_after_tool_call *event)
@@ -216,10 +206,7 @@ static int after_tool_call(void *link, struct pinfold_after_tool_call *event,
                                               pf_string_from(event->input, event->input_len),
                                               name_of(event->tool), pf_text_from(event->cancel),
                                               pf_result_from(event->result)));
-    if (!answer || change_result(answer, event) < 0)
-        r = pf_take_exception(err, "hook");
-    Py_XDECREF(answer);
-    return pf_leave(&guard, r);
+    return pf_settle(&guard, answer, answer && change_result(answer, event) == 0, "hook", err);
 }
 
 /* A table with one function for each kind. */

@@ -5,10 +5,11 @@
 #include <utlist.h>
 
 #include "call.h"
+#include "errors.h"
 
 struct pf_link {
     PyObject *target;       /* NULL: nowhere */
-    struct pf_links *links; /* NULL likewise */
+    struct pf_links *links; /* NULL: it has no owner */
     struct pf_link *prev, *next;
 };
 
@@ -22,18 +23,35 @@ struct pf_link *pf_link_new(struct pf_links *links, PyObject *target)
     }
     Py_INCREF(target);
     link->target = target;
+    if (links)
+        pf_links_adopt(links, link);
+    return link;
+}
+
+void pf_links_adopt(struct pf_links *links, struct pf_link *link)
+{
     link->links = links;
     DL_APPEND(links->first, link);
-    return link;
+}
+
+static void release(struct pf_link *link)
+{
+    if (link->links)
+        DL_DELETE(link->links->first, link);
+    link->links = NULL;
+}
+
+void pf_links_release(struct pf_links *links)
+{
+    while (links->first)
+        release(links->first);
 }
 
 static void cut(struct pf_link *link)
 {
     PyObject *target = link->target;
 
-    if (link->links)
-        DL_DELETE(link->links->first, link);
-    link->links = NULL;
+    release(link);
     link->target = NULL;
     Py_XDECREF(target); /* last: it may lead to anything */
 }
@@ -49,6 +67,11 @@ void pf_link_free(void *ctx)
     cut(link);
     PyGILState_Release(gil);
     free(link);
+}
+
+PyObject *pf_link_target(const struct pf_link *link)
+{
+    return link->target;
 }
 
 int pf_links_keep(struct pf_links *links, PyObject *object)
@@ -76,7 +99,7 @@ void pf_links_clear(struct pf_links *links)
 
 void pf_link_introduce(const struct pf_link *link, struct pinfold_agent *agent)
 {
-    if (link->links && !*link->links->agent)
+    if (link->links && link->links->agent && !*link->links->agent)
         *link->links->agent = agent;
 }
 
@@ -122,6 +145,15 @@ int pf_leave(struct pf_guard *guard, int r)
     token = guard->outer;
     PyGILState_Release(guard->gil);
     return r;
+}
+
+int pf_settle(struct pf_guard *guard, PyObject *answer, bool understood, const char *context,
+              struct pinfold_error *err)
+{
+    int r = answer && understood ? 0 : pf_take_exception(err, context);
+
+    Py_XDECREF(answer);
+    return pf_leave(guard, r);
 }
 
 bool pf_token_fired(void)

@@ -154,8 +154,8 @@ static PyObject *manager_open(PyObject *self, PyObject *given)
     PyObject *id, *factory, *owner_id;
     bool ok = call &&
               PyArg_ParseTuple(given, "OOOd", &id, &factory, &owner_id, &args->ttl_seconds) &&
-              (args->id = pf_call_path(call, id)) &&
-              pf_call_path_or_none(call, owner_id, &args->owner_id) == 0;
+              (args->id = pf_call_text(call, "session_id", id)) &&
+              pf_call_text_or_none(call, "owner_id", owner_id, &args->owner_id) == 0;
 
     if (ok) {
         Py_INCREF(factory);
@@ -181,24 +181,26 @@ static PyObject *manager_close(PyObject *self, PyObject *given)
 {
     struct session_args *args;
     struct pf_call *call = new_call(&close_session, self, &args);
-    PyObject *id, *dest, *pair, *excludes, *includes;
+    PyObject *id, *flag, *dest, *pair, *excludes, *includes;
     int sync;
 
     if (!call)
         return NULL;
     args->options = (struct pinfold_close_options){ .size = sizeof(args->options) };
-    if (!PyArg_ParseTuple(given, "OpOO", &id, &sync, &dest, &pair) ||
-        !(args->id = pf_call_path(call, id)) ||
-        pf_call_path_or_none(call, dest, &args->options.sync_dest) < 0)
+    if (!PyArg_ParseTuple(given, "OOOO", &id, &flag, &dest, &pair) ||
+        !pf_flag_of("sync_artifacts", flag, &sync) ||
+        !(args->id = pf_call_text(call, "session_id", id)) ||
+        pf_call_path_or_none(call, "workspace_root", dest, &args->options.sync_dest) < 0)
         return pf_call_finish(call, false);
     args->options.skip_sync = !sync;
     if (pair == Py_None)
         return pf_call_finish(call, true);
     args->options.policy = &args->policy;
-    return pf_call_finish(
-            call, PyArg_ParseTuple(pair, "OO", &excludes, &includes) &&
-                          pf_call_strv(call, excludes, &args->policy.exclude_patterns) == 0 &&
-                          pf_call_strv(call, includes, &args->policy.sync_include_patterns) == 0);
+    return pf_call_finish(call, PyArg_ParseTuple(pair, "OO", &excludes, &includes) &&
+                                        pf_call_strv(call, "exclude_patterns", excludes,
+                                                     &args->policy.exclude_patterns) == 0 &&
+                                        pf_call_strv(call, "sync_include_patterns", includes,
+                                                     &args->policy.sync_include_patterns) == 0);
 }
 
 static int run_cleanup(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -234,7 +236,7 @@ static PyObject *manager_get(PyObject *self, PyObject *arg)
 {
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pinfold_session session;
-    const char *id = PyUnicode_AsUTF8AndSize(arg, NULL);
+    const char *id = pf_text_of("session_id", arg);
     int r;
 
     if (!id)
@@ -261,9 +263,9 @@ static PyObject *manager_mark(PyObject *self, PyObject *args)
     if (!call)
         return NULL;
     if (PyArg_ParseTuple(args, "sO", &id, &tuple) &&
-        (tuple == Py_None ||
-         (PyArg_ParseTuple(tuple, "KKOO", &files, &bytes, &skipped, &errors) &&
-          pf_call_strv(call, skipped, &skips) == 0 && pf_call_strv(call, errors, &fails) == 0))) {
+        (tuple == Py_None || (PyArg_ParseTuple(tuple, "KKOO", &files, &bytes, &skipped, &errors) &&
+                              pf_call_strv(call, "skipped_paths", skipped, &skips) == 0 &&
+                              pf_call_strv(call, "errors", errors, &fails) == 0))) {
         if (tuple != Py_None) {
             seed.files_seeded = files;
             seed.bytes_seeded = bytes;

@@ -48,10 +48,7 @@ static int converse(void *link, const struct pinfold_model_request *request,
     if (r < 0)
         return r;
     answer = pf_link_call(link, arguments(request));
-    if (!answer || pf_reply_to(answer, ret) < 0)
-        r = pf_take_exception(err, "model");
-    Py_XDECREF(answer);
-    return pf_leave(&guard, r);
+    return pf_settle(&guard, answer, answer && pf_reply_to(answer, ret) == 0, "model", err);
 }
 
 static const struct pinfold_model_ops ops = {

@@ -183,7 +183,7 @@ static PyObject *given_id(int r, char *id, const struct pinfold_error *err)
 static PyObject *id_for_run(PyObject *module, PyObject *arg)
 {
     struct pinfold_error err = PINFOLD_ERROR_INIT;
-    const char *run_id = PyUnicode_AsUTF8AndSize(arg, NULL);
+    const char *run_id = pf_text_of("run_id", arg);
     char *id = NULL;
     int r;
 
@@ -197,12 +197,14 @@ static PyObject *id_for_run(PyObject *module, PyObject *arg)
 static PyObject *id_for_context(PyObject *module, PyObject *args)
 {
     struct pinfold_error err = PINFOLD_ERROR_INIT;
+    PyObject *context, *flag;
     const char *context_id;
     char *id = NULL;
     int shared, r;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "sp", &context_id, &shared))
+    if (!PyArg_ParseTuple(args, "OO", &context, &flag) ||
+        !(context_id = pf_text_of("context_id", context)) || !pf_flag_of("shared", flag, &shared))
         return NULL;
     r = pinfold_workspace_id_for_context(context_id, shared, &id, &err);
     return given_id(r, id, &err);
@@ -222,7 +224,8 @@ static PyObject *match(PyObject *module, PyObject *args)
     if (!call)
         return NULL;
     if (PyArg_ParseTuple(args, "OOp", &patterns, &path, &is_dir) &&
-        pf_call_strv(call, patterns, &items) == 0 && (text = pf_call_path(call, path))) {
+        pf_call_strv(call, "patterns", patterns, &items) == 0 &&
+        (text = pf_call_path(call, "path", path))) {
         r = pinfold_patterns_check(items, &err);
         if (r == 0)
             r = pinfold_patterns_match(items, text, is_dir, &err);

@@ -60,7 +60,7 @@ static PyObject *storage_retrieve(PyObject *self, PyObject *arg)
 
     if (!call)
         return NULL;
-    reference = pf_call_path(call, arg);
+    reference = pf_call_path(call, "reference", arg);
     if (reference) {
         Py_BEGIN_ALLOW_THREADS
         r = pinfold_storage_retrieve(storage_of(self), reference, &data, &type, &err);
@@ -135,7 +135,7 @@ PyObject *pf_file_storage(PyObject *module, PyObject *directory)
     (void)module;
     if (!call)
         return NULL;
-    path = pf_call_path(call, directory);
+    path = pf_call_path(call, "artifact_dir", directory);
     if (path) {
         r = pinfold_storage_file_new(path, &storage, &err);
         object = made(r, storage, &err);
@@ -174,6 +174,7 @@ static int store(void *link, const char *key, const void *data, size_t len,
     const char *text;
     int r = pf_enter(&guard, NULL, err);
 
+    *ret_reference = NULL;
     if (r < 0)
         return r;
     answer = pf_link_call(link, Py_BuildValue("(sNy#s)", "store", pf_text_from(key),
@@ -181,10 +182,7 @@ static int store(void *link, const char *key, const void *data, size_t len,
     text = answer ? PyUnicode_AsUTF8AndSize(answer, NULL) : NULL;
     if (text && !(*ret_reference = strdup(text)))
         PyErr_NoMemory();
-    if (PyErr_Occurred())
-        r = pf_take_exception(err, "store");
-    Py_XDECREF(answer);
-    return pf_leave(&guard, r);
+    return pf_settle(&guard, answer, *ret_reference != NULL, "store", err);
 }
 
 static int copy_found(PyObject *answer, struct pinfold_bytes *ret_data, char **ret_type)
@@ -220,10 +218,8 @@ static int retrieve(void *link, const char *reference, struct pinfold_bytes *ret
     if (r < 0)
         return r;
     answer = pf_link_call(link, Py_BuildValue("(sN)", "retrieve", pf_text_from(reference)));
-    if (!answer || copy_found(answer, ret_data, ret_content_type) < 0)
-        r = pf_take_exception(err, "retrieve");
-    Py_XDECREF(answer);
-    return pf_leave(&guard, r);
+    return pf_settle(&guard, answer, answer && copy_found(answer, ret_data, ret_content_type) == 0,
+                     "retrieve", err);
 }
 
 static const struct pinfold_storage_ops ops = {

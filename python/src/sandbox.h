@@ -3,6 +3,7 @@
 #define PF_PYTHON_SANDBOX_H
 
 #include "call.h"
+#include "link.h"
 
 /* A sandbox of the library, shared by its Python object and by terminals on it. */
 struct pf_handle {
@@ -16,8 +17,12 @@ struct pf_handle *pf_handle_ref(struct pf_handle *handle);
 void pf_handle_unref(struct pf_handle *handle);
 
 struct pf_sandbox {
-    PyObject_HEAD struct pf_handle *handle;
+    PyObject_HEAD struct pf_handle *handle; /* NULL: collected as garbage */
+    struct pf_links links; /* a backend written in Python, and agents of others that are attached */
 };
+
+/* The sandbox of a Sandbox object, borrowed; NULL with an exception. */
+struct pinfold_sandbox *pf_sandbox_of(PyObject *self);
 
 /* Methods that make calls; sandbox_files.c and sandbox_life.c. */
 PyObject *pf_sandbox_read_file(PyObject *self, PyObject *args);

@@ -12,7 +12,7 @@ struct file_args {
     const char *const *paths;
     const char *data;
     Py_ssize_t len;
-    long long offset, limit;
+    int64_t offset, limit;
     struct pinfold_upload *uploads;
     struct pinfold_download *downloads;
     size_t count;
@@ -37,12 +37,13 @@ static void done(void *ctx)
 static struct pf_call *new_call(const struct pf_operation *operation, PyObject *self,
                                 struct file_args **ret)
 {
-    struct pf_call *call = pf_call_new(operation, self);
+    struct pinfold_sandbox *sandbox = pf_sandbox_of(self);
+    struct pf_call *call = sandbox ? pf_call_new(operation, self) : NULL;
 
     if (!call)
         return NULL;
     *ret = pf_call_args(call);
-    (*ret)->sandbox = ((struct pf_sandbox *)self)->handle->sandbox;
+    (*ret)->sandbox = sandbox;
     return call;
 }
 
@@ -72,17 +73,19 @@ PyObject *pf_sandbox_read_file(PyObject *self, PyObject *path)
     struct file_args *args;
     struct pf_call *call = new_call(&read_file, self, &args);
 
-    return pf_call_finish(call, call && (args->path = pf_call_path(call, path)));
+    return pf_call_finish(call, call && (args->path = pf_call_path(call, "path", path)));
 }
 
 /* The text, or None when it is not to be had without waiting. It is no call: nothing to cancel. */
 PyObject *pf_sandbox_try_read_file(PyObject *self, PyObject *path)
 {
-    struct pinfold_sandbox *sandbox = ((struct pf_sandbox *)self)->handle->sandbox;
+    struct pinfold_sandbox *sandbox = pf_sandbox_of(self);
     PyObject *name = NULL, *text;
     struct pinfold_bytes bytes;
     int found;
 
+    if (!sandbox)
+        return NULL;
     /* Other paths, and those that are wrong, are the business of read_file. */
     if (!PyUnicode_Check(path) || !(name = PyUnicode_EncodeFSDefault(path)) ||
         strlen(PyBytes_AsString(name)) != (size_t)PyBytes_Size(name)) {
@@ -124,11 +127,11 @@ PyObject *pf_sandbox_read_lines(PyObject *self, PyObject *given)
 {
     struct file_args *args;
     struct pf_call *call = new_call(&read_lines, self, &args);
-    PyObject *path;
+    PyObject *path, *offset, *limit;
 
-    return pf_call_finish(
-            call, call && PyArg_ParseTuple(given, "OLL", &path, &args->offset, &args->limit) &&
-                          (args->path = pf_call_path(call, path)));
+    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OOO", &path, &offset, &limit) &&
+                                        (args->path = pf_call_path(call, "path", path)) &&
+                                        pf_lines_of(offset, limit, &args->offset, &args->limit));
 }
 
 static int run_list_dir(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -153,7 +156,7 @@ PyObject *pf_sandbox_list_dir(PyObject *self, PyObject *path)
     struct file_args *args;
     struct pf_call *call = new_call(&list_dir, self, &args);
 
-    return pf_call_finish(call, call && (args->path = pf_call_path(call, path)));
+    return pf_call_finish(call, call && (args->path = pf_call_path(call, "path", path)));
 }
 
 /* ---- changing ---- */
@@ -176,9 +179,10 @@ PyObject *pf_sandbox_write_file(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&write_file, self, &args);
     PyObject *path, *data;
 
-    return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &path, &data) &&
-                                        (args->path = pf_call_path(call, path)) &&
-                                        (args->data = pf_call_data(call, data, &args->len)));
+    return pf_call_finish(call,
+                          call && PyArg_ParseTuple(given, "OO", &path, &data) &&
+                                  (args->path = pf_call_path(call, "path", path)) &&
+                                  (args->data = pf_call_data(call, "content", data, &args->len)));
 }
 
 static int run_delete_files(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -197,10 +201,7 @@ PyObject *pf_sandbox_delete_files(PyObject *self, PyObject *paths)
     struct file_args *args;
     struct pf_call *call = new_call(&delete_files, self, &args);
 
-    if (paths == Py_None)
-        PyErr_SetString(PyExc_TypeError, "delete_files: a list of paths is wanted");
-    return pf_call_finish(call,
-                          call && paths != Py_None && pf_call_strv(call, paths, &args->paths) == 0);
+    return pf_call_finish(call, call && pf_call_vector(call, "paths", paths, &args->paths) == 0);
 }
 
 static int run_move_file(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -221,8 +222,8 @@ PyObject *pf_sandbox_move_file(PyObject *self, PyObject *given)
     PyObject *src, *dest;
 
     return pf_call_finish(call, call && PyArg_ParseTuple(given, "OO", &src, &dest) &&
-                                        (args->path = pf_call_path(call, src)) &&
-                                        (args->dest = pf_call_path(call, dest)));
+                                        (args->path = pf_call_path(call, "src", src)) &&
+                                        (args->dest = pf_call_path(call, "dest", dest)));
 }
 
 /* ---- many at once ---- */
@@ -257,11 +258,11 @@ static bool parse_upload(struct pf_call *call, PyObject *item, struct pinfold_up
     Py_ssize_t len = 0;
 
     if (!PyArg_ParseTuple(item, "OO", &path, &content) ||
-        !(upload->path = pf_call_path(call, path)))
+        !(upload->path = pf_call_path(call, "a path in files", path)))
         return false;
     if (PyObject_HasAttrString(content, "__fspath__"))
-        return (upload->host_path = pf_call_path(call, content)) != NULL;
-    upload->data = pf_call_data(call, content, &len);
+        return (upload->host_path = pf_call_path(call, "a host path in files", content)) != NULL;
+    upload->data = pf_call_data(call, "content in files", content, &len);
     upload->len = (size_t)len;
     return upload->data != NULL;
 }
@@ -271,8 +272,9 @@ PyObject *pf_sandbox_add_files(PyObject *self, PyObject *given)
 {
     struct file_args *args;
     struct pf_call *call = new_call(&add_files, self, &args);
-    PyObject *files;
-    bool ok = call && PyArg_ParseTuple(given, "O!p", &PyList_Type, &files, &args->overwrite);
+    PyObject *files, *overwrite;
+    bool ok = call && PyArg_ParseTuple(given, "O!O", &PyList_Type, &files, &overwrite) &&
+              pf_flag_of("overwrite", overwrite, &args->overwrite);
 
     if (ok) {
         args->count = (size_t)PyList_Size(files);
@@ -314,8 +316,9 @@ PyObject *pf_sandbox_download_files(PyObject *self, PyObject *given)
 {
     struct file_args *args;
     struct pf_call *call = new_call(&download_files, self, &args);
-    PyObject *files, *path, *dest;
-    bool ok = call && PyArg_ParseTuple(given, "O!p", &PyList_Type, &files, &args->overwrite);
+    PyObject *files, *overwrite, *path, *dest;
+    bool ok = call && PyArg_ParseTuple(given, "O!O", &PyList_Type, &files, &overwrite) &&
+              pf_flag_of("overwrite", overwrite, &args->overwrite);
 
     if (ok) {
         args->count = (size_t)PyList_Size(files);
@@ -325,8 +328,8 @@ PyObject *pf_sandbox_download_files(PyObject *self, PyObject *given)
     for (size_t i = 0; ok && i < args->count; i++) {
         struct pinfold_download *one = &args->downloads[i];
         ok = PyArg_ParseTuple(PyList_GetItem(files, (Py_ssize_t)i), "OO", &path, &dest) &&
-             (one->path = pf_call_path(call, path)) &&
-             pf_call_path_or_none(call, dest, &one->host_path) == 0;
+             (one->path = pf_call_path(call, "a path in files", path)) &&
+             pf_call_path_or_none(call, "a host path in files", dest, &one->host_path) == 0;
         args->memory |= ok && !one->host_path;
     }
     return pf_call_finish(call, ok);

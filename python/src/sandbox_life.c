@@ -2,8 +2,6 @@
 /* Calls on the life of a sandbox, and execute. */
 #include "sandbox.h"
 
-#include <math.h>
-
 #include "convert.h"
 #include "errors.h"
 
@@ -28,12 +26,13 @@ static void done(void *ctx)
 static struct pf_call *new_call(const struct pf_operation *operation, PyObject *self,
                                 struct life_args **ret)
 {
-    struct pf_call *call = pf_call_new(operation, self);
+    struct pinfold_sandbox *sandbox = pf_sandbox_of(self);
+    struct pf_call *call = sandbox ? pf_call_new(operation, self) : NULL;
 
     if (!call)
         return NULL;
     *ret = pf_call_args(call);
-    (*ret)->sandbox = ((struct pf_sandbox *)self)->handle->sandbox;
+    (*ret)->sandbox = sandbox;
     return call;
 }
 
@@ -91,9 +90,7 @@ PyObject *pf_sandbox_stop(PyObject *self, PyObject *sync)
     struct life_args *args;
     struct pf_call *call = new_call(&stop, self, &args);
 
-    if (call)
-        args->sync = PyObject_IsTrue(sync);
-    return pf_call_finish(call, call && args->sync >= 0);
+    return pf_call_finish(call, call && pf_flag_of("sync", sync, &args->sync));
 }
 
 /* ---- flush, plans ---- */
@@ -122,7 +119,7 @@ PyObject *pf_sandbox_flush(PyObject *self, PyObject *dest)
     struct life_args *args;
     struct pf_call *call = new_call(&flush, self, &args);
 
-    return pf_call_finish(call, call && pf_call_path_or_none(call, dest, &args->dest) == 0);
+    return pf_call_finish(call, call && pf_call_path_or_none(call, "dest", dest, &args->dest) == 0);
 }
 
 static int run_plan_seed(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -167,7 +164,7 @@ PyObject *pf_sandbox_plan_flush(PyObject *self, PyObject *dest)
     struct life_args *args;
     struct pf_call *call = new_call(&plan_flush, self, &args);
 
-    return pf_call_finish(call, call && pf_call_path_or_none(call, dest, &args->dest) == 0);
+    return pf_call_finish(call, call && pf_call_path_or_none(call, "dest", dest, &args->dest) == 0);
 }
 
 /* ---- execute ---- */
@@ -205,50 +202,27 @@ static const struct pf_operation execute = { "execute",       sizeof(struct exec
                                              run_execute,     convert_execute,
                                              partial_execute, execute_done };
 
-static int parse_command(struct pf_call *call, PyObject *command,
-                         struct pinfold_execute_options *options)
-{
-    Py_ssize_t len;
-
-    if (!PyUnicode_Check(command) && !PyBytes_Check(command))
-        return pf_call_strv(call, command, &options->argv);
-    options->command = pf_call_data(call, command, &len);
-    options->command_len = options->command ? (size_t)len : 0;
-    return options->command ? 0 : -1;
-}
-
-/* None is the backend's default; what is no time must not become a default by being zero. */
-static int parse_timeout(PyObject *timeout, double *ret)
-{
-    if (timeout == Py_None)
-        return 0;
-    *ret = PyFloat_AsDouble(timeout);
-    if (PyErr_Occurred())
-        return -1;
-    if (*ret > 0)
-        return 0;
-    PyErr_Format(PyExc_ValueError, "timeout must be more than 0 seconds, not %S", timeout);
-    return -1;
-}
-
 int pf_parse_execute(struct pf_call *call, PyObject *given, struct pinfold_execute_options *options)
 {
-    PyObject *command, *timeout, *cwd, *env;
-    unsigned long long spool_bytes;
-    Py_ssize_t max_output_bytes;
-    int keep_tail, stream;
+    PyObject *command, *timeout, *cwd, *env, *max_output_bytes, *keep_tail, *spool_bytes;
+    uint64_t limit = 0;
+    int keep, stream;
 
     *options = (struct pinfold_execute_options)PINFOLD_EXECUTE_OPTIONS_INIT;
-    if (!PyArg_ParseTuple(given, "OOOOnpKp", &command, &timeout, &cwd, &env, &max_output_bytes,
+    if (!PyArg_ParseTuple(given, "OOOOOOOp", &command, &timeout, &cwd, &env, &max_output_bytes,
                           &keep_tail, &spool_bytes, &stream) ||
-        parse_command(call, command, options) < 0 ||
-        parse_timeout(timeout, &options->timeout_seconds) < 0 ||
-        pf_call_path_or_none(call, cwd, &options->cwd) < 0 ||
-        pf_call_strv(call, env, &options->env) < 0)
+        pf_call_command(call, command, &options->command, &options->command_len, &options->argv) <
+                0 ||
+        !pf_seconds_of("timeout", timeout, &options->timeout_seconds) ||
+        (max_output_bytes != Py_None &&
+         !pf_whole_of("max_output_bytes", max_output_bytes, 1, PY_SSIZE_T_MAX, &limit)) ||
+        !pf_flag_of("keep_tail", keep_tail, &keep) ||
+        !pf_whole_of("spool_bytes", spool_bytes, 0, UINT64_MAX, &options->spool_bytes) ||
+        pf_call_path_or_none(call, "cwd", cwd, &options->cwd) < 0 ||
+        pf_call_strv(call, "env", env, &options->env) < 0)
         return -1;
-    options->max_output_bytes = (size_t)max_output_bytes;
-    options->keep_tail = keep_tail;
-    options->spool_bytes = spool_bytes;
+    options->max_output_bytes = (size_t)limit;
+    options->keep_tail = keep;
     if (stream)
         options->on_output = pf_call_output;
     return 0;
@@ -256,12 +230,13 @@ int pf_parse_execute(struct pf_call *call, PyObject *given, struct pinfold_execu
 
 PyObject *pf_sandbox_execute(PyObject *self, PyObject *given)
 {
-    struct pf_call *call = pf_call_new(&execute, self);
+    struct pinfold_sandbox *sandbox = pf_sandbox_of(self);
+    struct pf_call *call = sandbox ? pf_call_new(&execute, self) : NULL;
     struct execute_args *args;
 
     if (!call)
         return NULL;
     args = pf_call_args(call);
-    args->sandbox = ((struct pf_sandbox *)self)->handle->sandbox;
+    args->sandbox = sandbox;
     return pf_call_finish(call, pf_parse_execute(call, given, &args->options) == 0);
 }

@@ -16,6 +16,7 @@ struct shared {
 
 struct terminal {
     PyObject_HEAD struct shared *shared; /* NULL: closed */
+    PyObject *sandbox;                   /* its object: what is used is no garbage */
 };
 
 static void close_shared(void *arg)
@@ -27,18 +28,34 @@ static void close_shared(void *arg)
     free(shared);
 }
 
+static int terminal_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((struct terminal *)self)->sandbox);
+    return 0;
+}
+
+static int terminal_clear(PyObject *self)
+{
+    Py_CLEAR(((struct terminal *)self)->sandbox);
+    return 0;
+}
+
 static void terminal_dealloc(PyObject *self)
 {
     struct shared *shared = ((struct terminal *)self)->shared;
 
+    PyObject_GC_UnTrack(self);
     if (shared)
         pf_call_later(close_shared, shared);
+    terminal_clear(self);
     pf_free_object(self);
 }
 
 /* ---- opening ---- */
 
 struct open_args {
+    PyObject *object; /* kept by the call */
     struct pf_handle *sandbox;
     struct pinfold_terminal_options options;
     struct pinfold_terminal *terminal;
@@ -67,11 +84,13 @@ static void open_done(void *ctx)
 static PyObject *convert_open(void *ctx, int r)
 {
     struct open_args *args = ctx;
-    struct terminal *self = PyObject_New(struct terminal, pf_terminal_type);
+    struct terminal *self = (struct terminal *)PyType_GenericAlloc(pf_terminal_type, 0);
 
     (void)r;
     if (!self)
         return NULL;
+    Py_INCREF(args->object);
+    self->sandbox = args->object;
     self->shared = malloc(sizeof(*self->shared));
     if (!self->shared) {
         Py_DECREF((PyObject *)self);
@@ -88,37 +107,30 @@ static const struct pf_operation open_terminal = {
 
 PyObject *pf_sandbox_open_terminal(PyObject *self, PyObject *given)
 {
-    struct pf_call *call = pf_call_new(&open_terminal, self);
+    struct pf_call *call = pf_sandbox_of(self) ? pf_call_new(&open_terminal, self) : NULL;
     PyObject *command, *cwd, *env;
     struct open_args *args;
-    Py_ssize_t len;
     bool ok;
 
     if (!call)
         return NULL;
     args = pf_call_args(call);
+    args->object = self;
     args->sandbox = ((struct pf_sandbox *)self)->handle;
     args->options = (struct pinfold_terminal_options)PINFOLD_TERMINAL_OPTIONS_INIT;
     ok = PyArg_ParseTuple(given, "OOOzHHd", &command, &cwd, &env, &args->options.term,
                           &args->options.rows, &args->options.cols,
                           &args->options.timeout_seconds) &&
-         pf_call_path_or_none(call, cwd, &args->options.cwd) == 0 &&
-         pf_call_strv(call, env, &args->options.env) == 0;
+         pf_call_path_or_none(call, "cwd", cwd, &args->options.cwd) == 0 &&
+         pf_call_strv(call, "env", env, &args->options.env) == 0;
     if (ok && PyTuple_Check(given)) { /* what was parsed as borrowed text lives as long as these */
         Py_INCREF(given);
         ok = pf_call_keep(call, given) == 0;
     }
-    if (ok && command != Py_None && (PyUnicode_Check(command) || PyBytes_Check(command))) {
-        args->options.command = pf_call_data(call, command, &len);
-        args->options.command_len = (size_t)len;
-        ok = args->options.command != NULL;
-    } else if (ok) {
-        ok = pf_call_strv(call, command, &args->options.argv) == 0;
-    }
-    if (ok)
-        return pf_call_object(call);
-    Py_DECREF(pf_call_object(call));
-    return NULL;
+    return pf_call_finish(
+            call, ok && (command == Py_None ||
+                         pf_call_command(call, command, &args->options.command,
+                                         &args->options.command_len, &args->options.argv) == 0));
 }
 
 /* ---- reading, writing, waiting ---- */
@@ -201,8 +213,9 @@ static PyObject *terminal_write(PyObject *self, PyObject *given)
     struct pf_call *call = new_call(&write_terminal, self, &args);
     PyObject *data;
 
-    return pf_call_finish(call, call && PyArg_ParseTuple(given, "Od", &data, &args->timeout) &&
-                                        (args->data = pf_call_data(call, data, &args->len)));
+    return pf_call_finish(call,
+                          call && PyArg_ParseTuple(given, "Od", &data, &args->timeout) &&
+                                  (args->data = pf_call_data(call, "data", data, &args->len)));
 }
 
 static int run_wait(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -333,13 +346,16 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     { Py_tp_dealloc, terminal_dealloc },
+    { Py_tp_traverse, terminal_traverse },
+    { Py_tp_clear, terminal_clear },
     { Py_tp_methods, methods },
     { 0 },
 };
 
 static PyType_Spec spec = { .name = "_pinfold.Terminal",
                             .basicsize = sizeof(struct terminal),
-                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                     Py_TPFLAGS_DISALLOW_INSTANTIATION,
                             .slots = slots };
 
 int pf_add_terminal(PyObject *module)

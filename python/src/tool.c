@@ -16,45 +16,81 @@ struct tool_object {
     PyObject *owner; /* what must live as long as the tool: who is asked for consent; may be NULL */
 };
 
-PyObject *pf_tool_wrap(struct pinfold_tool *tool)
+PyObject *pf_tool_wrap(struct pinfold_tool *tool, PyObject *owner)
 {
     struct tool_object *self;
 
     if (!tool)
         Py_RETURN_NONE;
-    self = PyObject_New(struct tool_object, pf_tool_type);
+    self = (struct tool_object *)PyType_GenericAlloc(pf_tool_type, 0);
     if (!self) {
         pinfold_tool_unref(tool);
         return NULL;
     }
     self->tool = tool;
-    self->owner = NULL;
+    Py_XINCREF(owner);
+    self->owner = owner;
     return (PyObject *)self;
+}
+
+static int tool_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((struct tool_object *)self)->owner);
+    return 0;
+}
+
+/* An agent that has the tool keeps the owner too. */
+static int tool_clear(PyObject *self)
+{
+    struct tool_object *object = (struct tool_object *)self;
+    struct pinfold_tool *tool = object->tool;
+
+    object->tool = NULL;
+    pinfold_tool_unref(tool);
+    Py_CLEAR(object->owner);
+    return 0;
 }
 
 static void tool_dealloc(PyObject *self)
 {
-    pinfold_tool_unref(((struct tool_object *)self)->tool);
-    Py_XDECREF(((struct tool_object *)self)->owner);
+    PyObject_GC_UnTrack(self);
+    tool_clear(self);
     pf_free_object(self);
+}
+
+/* Borrowed; NULL with an exception. */
+static struct pinfold_tool *tool_of(PyObject *self)
+{
+    struct pinfold_tool *tool = ((struct tool_object *)self)->tool;
+
+    if (!tool)
+        PyErr_SetString(PyExc_ReferenceError, "the tool is gone");
+    return tool;
 }
 
 static PyObject *get_name(PyObject *self, void *closure)
 {
+    const struct pinfold_tool *tool = tool_of(self);
+
     (void)closure;
-    return pf_text_from(pinfold_tool_name(((struct tool_object *)self)->tool));
+    return tool ? pf_text_from(pinfold_tool_name(tool)) : NULL;
 }
 
 static PyObject *get_description(PyObject *self, void *closure)
 {
+    const struct pinfold_tool *tool = tool_of(self);
+
     (void)closure;
-    return pf_text_from(pinfold_tool_description(((struct tool_object *)self)->tool));
+    return tool ? pf_text_from(pinfold_tool_description(tool)) : NULL;
 }
 
 static PyObject *get_schema(PyObject *self, void *closure)
 {
+    const struct pinfold_tool *tool = tool_of(self);
+
     (void)closure;
-    return pf_text_from(pinfold_tool_input_schema(((struct tool_object *)self)->tool));
+    return tool ? pf_text_from(pinfold_tool_input_schema(tool)) : NULL;
 }
 
 static PyGetSetDef getset[] = {
@@ -66,13 +102,16 @@ static PyGetSetDef getset[] = {
 
 static PyType_Slot slots[] = {
     { Py_tp_dealloc, tool_dealloc },
+    { Py_tp_traverse, tool_traverse },
+    { Py_tp_clear, tool_clear },
     { Py_tp_getset, getset },
     { 0 },
 };
 
 static PyType_Spec spec = { .name = "_pinfold.Tool",
                             .basicsize = sizeof(struct tool_object),
-                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                            .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                     Py_TPFLAGS_DISALLOW_INSTANTIATION,
                             .slots = slots };
 
 int pf_add_tool(PyObject *module)
@@ -96,10 +135,7 @@ static int run_tool(void *link, struct pinfold_tool_call *call, struct pinfold_t
     input = pinfold_tool_call_input(call, &len);
     answer = pf_link_call(link, Py_BuildValue("(NN)", pf_text_from(pinfold_tool_call_id(call)),
                                               pf_string_from(input, len)));
-    if (!answer || pf_result_to(answer, ret) < 0)
-        r = pf_take_exception(err, "tool");
-    Py_XDECREF(answer);
-    return pf_leave(&guard, r);
+    return pf_settle(&guard, answer, answer && pf_result_to(answer, ret) == 0, "tool", err);
 }
 
 static struct pinfold_tool *make_tool(struct pf_links *links, PyObject *given)
@@ -128,7 +164,7 @@ struct pinfold_tool *pf_tool_from(struct pf_links *links, PyObject *given)
 
     if (!PyObject_TypeCheck(given, pf_tool_type))
         return make_tool(links, given);
-    if (object->owner && pf_links_keep(links, object->owner) < 0)
+    if (!tool_of(given) || (object->owner && pf_links_keep(links, object->owner) < 0))
         return NULL;
     return pinfold_tool_ref(object->tool);
 }
@@ -158,7 +194,7 @@ static bool ask(void *callable, const char *tool, const char *question, char *an
     if (given && given != Py_None)
         answered = copy_answer(given, answer, size);
     if (PyErr_Occurred())
-        PyErr_WriteUnraisable(callable);
+        pf_tell_exception(callable);
     Py_XDECREF(given);
     pf_leave(&guard, 0);
     return answered;
@@ -180,11 +216,7 @@ PyObject *pf_host_tools(PyObject *module, PyObject *callable)
         return pf_raise(&err, NULL);
     list = PyList_New(0);
     for (size_t i = 0; i < PINFOLD_HOST_TOOLS; i++) {
-        PyObject *tool = pf_tool_wrap(tools[i]);
-        if (tool && callable != Py_None) {
-            Py_INCREF(callable);
-            ((struct tool_object *)tool)->owner = callable;
-        }
+        PyObject *tool = pf_tool_wrap(tools[i], callable == Py_None ? NULL : callable);
         if (list && (!tool || PyList_Append(list, tool) < 0))
             Py_CLEAR(list);
         Py_XDECREF(tool);

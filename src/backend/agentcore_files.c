@@ -9,7 +9,6 @@
 
 #include "backend/agentcore_tree.h"
 #include "backend/remote_output.h"
-#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "tree/file.h"
@@ -203,12 +202,7 @@ int pf_ac_write_file(void *state, const char *path, const void *data, size_t len
         r = pf_ac_put_bytes(state, data, len, id, cancel, err);
         return r < 0 ? r : place_parts(state, path, id, exclusive, "", cancel, err);
     }
-    r = pf_buf_append_text(&source, "printf %s '");
-    if (r == 0)
-        r = pf_base64_encode(data ? data : "", len, &source);
-    if (r == 0)
-        r = pf_buf_append_text(&source, "' | base64 -d");
-    if (r < 0)
+    if (pf_remote_type(data ? data : "", len, &source) < 0)
         return pf_fail_nomem(err);
     return place_there(state, path, source.data, exclusive, "", cancel, err);
 }

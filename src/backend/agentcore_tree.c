@@ -13,12 +13,10 @@
 #include "backend/local_files.h"
 #include "backend/remote_archive.h"
 #include "backend/remote_output.h"
-#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 
 #define SCRIPT_MAX ((size_t)1 << 20)
-#define NAMES_TYPED ((size_t)30000) /* bytes of names that go with their script */
 
 int pf_ac_need_session(const struct pf_ac_box *box, struct pinfold_error *err)
 {
@@ -124,18 +122,12 @@ static int add_names(struct pf_ac_box *box, const struct pf_buf *names, struct p
     int r;
 
     id[0] = '\0';
-    if (names->len > NAMES_TYPED) {
-        r = pf_ac_put_bytes(box, names->data, names->len, id, cancel, err);
-        if (r < 0)
-            return r;
-        r = pf_buf_printf(script, "cat %s/" PF_AC_SCRATCH "/%s.*", box->home, id);
-        return r < 0 ? pf_fail_nomem(err) : 0;
-    }
-    r = pf_buf_append_text(script, "printf %s '");
-    if (r == 0)
-        r = pf_base64_encode(names->data, names->len, script);
-    if (r == 0)
-        r = pf_buf_append_text(script, "' | base64 -d");
+    if (names->len <= PF_REMOTE_NAMES_TYPED)
+        return pf_remote_type(names->data, names->len, script) < 0 ? pf_fail_nomem(err) : 0;
+    r = pf_ac_put_bytes(box, names->data, names->len, id, cancel, err);
+    if (r < 0)
+        return r;
+    r = pf_buf_printf(script, "cat %s/" PF_AC_SCRATCH "/%s.*", box->home, id);
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
 

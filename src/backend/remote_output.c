@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "proc/env.h"
@@ -64,6 +65,15 @@ int pf_remote_errno_of(const char *text)
             return number;
     }
     return EIO;
+}
+
+int pf_remote_type(const void *data, size_t len, struct pf_buf *script)
+{
+    int r = pf_buf_append_text(script, "printf %s '");
+
+    if (r == 0)
+        r = pf_base64_encode(data, len, script);
+    return r < 0 ? r : pf_buf_append_text(script, "' | base64 -d");
 }
 
 int pf_remote_unnamed(struct pinfold_error *err)

@@ -15,6 +15,9 @@ int pf_remote_check(const struct pinfold_execute_options *options, const char *c
  * it would take for an option or for one more variable; "" for any other program. */
 const char *pf_remote_run_anyway(const char *program);
 
+/* Append to a script a command that prints these bytes. Returns 0 or what pf_buf_append() says. */
+int pf_remote_type(const void *data, size_t len, struct pf_buf *script);
+
 /* A file without a name, in $TMPDIR or /tmp, for data on its way. Returns a descriptor or a
  * negative code. */
 int pf_remote_unnamed(struct pinfold_error *err);

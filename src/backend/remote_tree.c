@@ -19,6 +19,7 @@
 #include "tree/glob.h"
 
 #define TEXT_MAX ((size_t)16 << 20)
+#define SCRIPT_MAX ((size_t)1 << 20)
 #define FLUSH_MAX ((uint64_t)16 << 30) /* bytes of files that come back at once */
 
 void pf_stage_done(struct pf_stage *stage)
@@ -115,7 +116,8 @@ static int send_stage(const struct pf_remote *remote, int stage_fd,
     if (r < 0)
         return r;
     r = unpack_there(remote, name, stage_fd, result, cancel, err);
-    remote->forget(remote->box, name);
+    if (r < 0)
+        remote->forget(remote->box, name);
     return r;
 }
 
@@ -216,6 +218,31 @@ static int list_there(const struct pf_remote *remote, struct pf_buf *ret,
     return 0;
 }
 
+/* What prints the names: they stand in the script, or are a file there, with a name then. */
+static int add_names(const struct pf_remote *remote, const struct pf_buf *names,
+                     struct pf_buf *script, char name[static PF_REMOTE_NAME_MAX],
+                     struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    _cleanup_close_ int fd = -1;
+    char print[PF_REMOTE_NAME_MAX];
+    int r;
+
+    name[0] = '\0';
+    if (names->len <= PF_REMOTE_NAMES_TYPED)
+        return pf_remote_type(names->data, names->len, script) < 0 ? pf_fail_nomem(err) : 0;
+    fd = pf_remote_unnamed(err);
+    if (fd < 0)
+        return fd;
+    r = pf_write_all(fd, names->data, names->len);
+    if (r < 0)
+        return pf_fail_os(err, -r, "keep what is to be sent");
+    r = remote->put(remote->box, fd, names->len, name, cancel, err);
+    if (r < 0)
+        return r;
+    remote->print(remote->box, name, print);
+    return pf_buf_append_text(script, print) < 0 ? pf_fail_nomem(err) : 0;
+}
+
 int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wanted *wanted,
                     bool follow, int stage_fd, struct pinfold_cancel *cancel,
                     struct pinfold_error *err)
@@ -223,27 +250,28 @@ int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wante
     static const char inside[] =
             "sort -zu | xargs -0 /bin/sh -c 'for p; do case \"$(readlink -m -- \"$p\")/\" in "
             "\"$PWD\"/*) printf \"%s\\0\" \"$p\";; esac; done' sh | ";
+    PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
     _cleanup_close_ int fd = pf_remote_unnamed(err);
-    _cleanup_close_ int names = fd < 0 ? -1 : pf_remote_unnamed(err);
-    char name[PF_REMOTE_NAME_MAX], print[PF_REMOTE_NAME_MAX];
-    char script[2 * PF_REMOTE_NAME_MAX + 600];
+    char name[PF_REMOTE_NAME_MAX];
     int r;
 
-    if (names < 0)
-        return -PINFOLD_EOS;
-    r = pf_write_all(names, wanted->names.data, wanted->names.len);
-    if (r < 0)
-        return pf_fail_os(err, -r, "keep what is to be sent");
-    r = remote->put(remote->box, names, wanted->names.len, name, cancel, err);
+    if (fd < 0)
+        return fd;
+    if (pf_buf_printf(&script, "cd '%s' && ", remote->root) < 0)
+        return pf_fail_nomem(err);
+    r = add_names(remote, &wanted->names, &script, name, cancel, err);
     if (r < 0)
         return r;
-    remote->print(remote->box, name, print);
-    snprintf(script, sizeof(script),
-             "cd '%s' && %s | %star --format=gnu --hard-dereference --no-recursion "
-             "--ignore-failed-read %s --null --verbatim-files-from -T - -cf -; [ $? -le 2 ]",
-             remote->root, print, follow ? inside : "", follow ? "-h" : "");
-    r = remote->fetch(remote->box, script, wanted->bytes + (64 << 10), fd, cancel, err);
-    remote->forget(remote->box, name);
+    r = pf_buf_printf(&script,
+                      " | %star --format=gnu --hard-dereference --no-recursion "
+                      "--ignore-failed-read %s --null --verbatim-files-from -T - -cf -; "
+                      "[ $? -le 2 ]",
+                      follow ? inside : "", follow ? "-h" : "");
+    r = r < 0 ? pf_fail_nomem(err)
+              : remote->fetch(remote->box, script.data, wanted->bytes + (64 << 10), fd, cancel,
+                              err);
+    if (r < 0 && name[0])
+        remote->forget(remote->box, name);
     return r < 0 ? r : pf_remote_unpack(fd, stage_fd, cancel, err);
 }
 

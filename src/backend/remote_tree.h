@@ -25,9 +25,9 @@ struct pf_remote {
     /* Put the first size bytes of a descriptor there. ret_name names them for the next two. */
     int (*put)(void *box, int fd, uint64_t size, char ret_name[static PF_REMOTE_NAME_MAX],
                struct pinfold_cancel *cancel, struct pinfold_error *err);
-    /* A command that prints them. */
+    /* A command that prints them, and deletes them. */
     void (*print)(void *box, const char *name, char ret[static PF_REMOTE_NAME_MAX]);
-    void (*forget)(void *box, const char *name); /* delete them; never fails */
+    void (*forget)(void *box, const char *name); /* delete what was not printed; never fails */
     /* Write what a script prints, at most limit bytes, into a descriptor. A script that fails fails
      * as the system's words in its errors say. */
     int (*fetch)(void *box, const char *script, uint64_t limit, int fd,
@@ -66,6 +66,8 @@ int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wante
 /* Of such a list, what a flush is to fetch. */
 int pf_remote_choose(const struct pf_buf *listing, const struct pinfold_sync_request *request,
                      struct pf_remote_wanted *wanted, struct pinfold_error *err);
+/* So many bytes of names go with their script, and cost no request of their own. */
+#define PF_REMOTE_NAMES_TYPED ((size_t)30000)
 /* What was wanted and did not come is an error, not a file less. */
 int pf_remote_note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
                            struct pinfold_strings *errors, struct pinfold_error *err);

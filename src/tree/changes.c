@@ -278,6 +278,30 @@ static int open_now(const struct pf_changes_job *job, const struct pf_walk_entry
     return fd < 0 ? -errno : fd;
 }
 
+/*
+ * Whether a directory may have been moved here since: that changes its own time, and that of the
+ * directory it comes into. Only the former changes with what is made or deleted in it, and neither
+ * with what is written to files.
+ */
+static bool may_have_moved(int parent_fd, const char *name, int64_t limit)
+{
+    struct stat parent, dir;
+
+    return fstat(parent_fd, &parent) < 0 ||
+           fstatat(parent_fd, name, &dir, AT_SYMLINK_NOFOLLOW) < 0 ||
+           (pf_changed_since(&parent, limit) && pf_changed_since(&dir, limit));
+}
+
+static void note_moves(struct pf_changes_job *job, const struct pf_walk_entry *entry)
+{
+    if (job->now_moved == PF_CHANGES_NOT_MOVED &&
+        may_have_moved(entry->dir_fd, entry->name, job->now_limit))
+        job->now_moved = entry->depth;
+    if (job->old_moved == PF_CHANGES_NOT_MOVED && pf_changes_old_here(job, entry->depth) &&
+        may_have_moved(pf_dirs_top(&job->old)->fd, entry->name, job->old_limit))
+        job->old_moved = entry->depth;
+}
+
 /* Go on in the seed's directory of the same name, if it has one that was seeded. */
 static int visit_dir(struct pf_changes_job *job, const struct pf_walk_entry *entry,
                      struct pinfold_error *err)
@@ -291,6 +315,7 @@ static int visit_dir(struct pf_changes_job *job, const struct pf_walk_entry *ent
         pf_walk_skip(job->walk);
         return 0;
     }
+    note_moves(job, entry);
     if (!pf_changes_old_here(job, entry->depth))
         return 0;
     r = find_old(job, entry, &old, &st);
@@ -310,6 +335,10 @@ static int visit_dir(struct pf_changes_job *job, const struct pf_walk_entry *ent
 static int leave_dir(struct pf_changes_job *job, const struct pf_walk_entry *entry,
                      struct pinfold_error *err)
 {
+    if (job->now_moved == entry->depth)
+        job->now_moved = PF_CHANGES_NOT_MOVED;
+    if (job->old_moved == entry->depth)
+        job->old_moved = PF_CHANGES_NOT_MOVED;
     while (job->seed_fd >= 0 && job->old.count - 1 > entry->depth)
         if (pf_dirs_pop(&job->old) < 0)
             return pf_fail(err, PINFOLD_EPREPARE,
@@ -421,6 +450,8 @@ int pf_changes_find(const struct pf_changes_request *request, struct pinfold_cha
         .old_limit = pf_seed_mark_limit(mark, mark->began_ns),
         .now_limit = pf_seed_mark_limit(mark, mark->ended_ns),
         .old = { .path = PF_BUF_INIT(PF_BUF_UNLIMITED) },
+        .now_moved = PF_CHANGES_NOT_MOVED,
+        .old_moved = PF_CHANGES_NOT_MOVED,
     };
 
     if (seed_fd < 0 && mark->source)

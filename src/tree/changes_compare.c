@@ -147,6 +147,20 @@ static bool born_since(const struct pf_changes_job *job, const char *name,
     return stx.stx_btime.tv_sec * INT64_C(1000000000) + stx.stx_btime.tv_nsec >= job->old_limit;
 }
 
+/* Whether something was done to the seed here. */
+static bool is_old_newer(const struct pf_changes_job *job, const struct pf_changes_side *old_side)
+{
+    return old_side->exists && (job->old_moved != PF_CHANGES_NOT_MOVED ||
+                                pf_changed_since(&old_side->st, job->old_limit));
+}
+
+/* Whether something was done to the workspace. */
+static bool is_now_newer(const struct pf_changes_job *job, const struct pf_changes_side *new_side)
+{
+    return job->now_moved != PF_CHANGES_NOT_MOVED ||
+           pf_changed_since(&new_side->st, job->now_limit);
+}
+
 /*
  * Whether it is the seed that has changed here, and the workspace has not. A file that the
  * workspace does not have may have been deleted there or added to the seed; one that it has alone
@@ -156,12 +170,11 @@ static bool is_seeds_own(const struct pf_changes_job *job, const char *name,
                          const struct pf_changes_side *old_side,
                          const struct pf_changes_side *new_side, bool parent_newer)
 {
-    bool old_newer = old_side->exists && pf_changed_since(&old_side->st, job->old_limit);
+    bool old_newer = is_old_newer(job, old_side);
 
     if (!new_side->exists)
         return old_newer && born_since(job, name, old_side);
-    if (job->request->fetched || job->request->upper_fd >= 0 ||
-        pf_changed_since(&new_side->st, job->now_limit))
+    if (job->request->fetched || job->request->upper_fd >= 0 || is_now_newer(job, new_side))
         return false;
     return old_side->exists ? old_newer : parent_newer;
 }
@@ -171,8 +184,7 @@ static bool is_untouched(const struct pf_changes_job *job, const struct pf_chang
                          const struct pf_changes_side *new_side)
 {
     return old_side->exists && new_side->exists && !job->request->fetched &&
-           !pf_changed_since(&old_side->st, job->old_limit) &&
-           !pf_changed_since(&new_side->st, job->now_limit) &&
+           !is_old_newer(job, old_side) && !is_now_newer(job, new_side) &&
            old_side->st.st_size == new_side->st.st_size && git_mode(old_side) == git_mode(new_side);
 }
 
@@ -212,7 +224,7 @@ int pf_changes_compare(struct pf_changes_job *job, const char *path, const char 
     if (job->seed_fd >= 0 && is_seeds_own(job, name, old_side, new_side, parent_newer))
         return note(&job->ret->seed_changes, path, err);
     change.kind = (enum pinfold_change_kind)kind;
-    change.seed_changed = old_side->exists && pf_changed_since(&old_side->st, job->old_limit);
+    change.seed_changed = is_old_newer(job, old_side);
     change.syncs = syncs(&change, pf_changes_chosen(job->request, path));
     return add(job, &change, err);
 }

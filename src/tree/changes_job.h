@@ -9,6 +9,8 @@
 #ifndef PF_TREE_CHANGES_JOB_H
 #define PF_TREE_CHANGES_JOB_H
 
+#include <limits.h>
+
 #include "tree/changes.h"
 #include "tree/copy_job.h"
 #include "tree/dirs.h"
@@ -23,7 +25,12 @@ struct pf_changes_job {
     struct pf_walk *walk;         /* of the workspace, or of what was changed in it */
     struct pf_dirs old;           /* the walk's directories in the seed, as far as it has them */
     char *buffer;                 /* PF_DATA_BUFFER bytes */
+    /* The depth of a directory that may have got its name since the seed was taken: of what is
+     * below it no change time says so. PF_CHANGES_NOT_MOVED: none. */
+    unsigned now_moved, old_moved;
 };
+
+#define PF_CHANGES_NOT_MOVED UINT_MAX
 
 /* A path on one side. */
 struct pf_changes_side {

@@ -74,6 +74,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 import traceback
 import uuid
 from collections import Counter
@@ -94,6 +95,7 @@ except ModuleNotFoundError as missing:
 
 SECRET = "fakeSecretKey/Example+0123456789ABCDEFGH"
 CONFIG = {
+    "latency": 0,  # seconds that a round trip takes; a connection begins with one more
     "clock_offset": 0,  # seconds that the service's clock is ahead
     "skew_error": "InvalidSignatureException",  # what more than five minutes of difference give
     # Who may sign; a key with a token is a temporary one, "expires" (epoch) ends it.
@@ -132,11 +134,14 @@ class Fake:
         """One connection, to its end."""
         with peer:
             connection = Connection(peer, 2 * self.config["request_limit"])
+            trips = 2  # the first request comes after a handshake
             try:
                 while request := connection.receive():
                     if request.target.startswith("/_fake/"):
                         reply = self.control(request)
                     else:
+                        time.sleep(trips * self.config["latency"])
+                        trips = 1
                         reply = self.answer(request, connection)
                     if not connection.send(reply):
                         return

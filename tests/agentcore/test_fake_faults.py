@@ -127,6 +127,22 @@ def test_a_reply_is_slow(fake: Fake, session: str) -> None:
     assert invoke(fake, session, kind="slow", piece=1).result["isError"] is False
 
 
+def test_a_far_service_takes_a_round_trip_each_time_and_one_more_at_first(fake: Fake,
+                                                                          session: str) -> None:
+    target = f"/code-interpreters/aws.codeinterpreter.v1/sessions/get?sessionId={session}"
+    fake.control("config", {"latency": 0.2})
+    connection = http.client.HTTPConnection(*fake.address, timeout=60)
+    try:
+        for least in (0.4, 0.2):
+            began = time.monotonic()
+            connection.request("GET", target, headers=fake.signed("GET", target, None, {}))
+            reply = connection.getresponse()
+            assert (reply.status, bool(reply.read())) == (200, True)
+            assert time.monotonic() - began >= least
+    finally:
+        connection.close()
+
+
 def test_a_reply_stalls_until_the_client_leaves(fake: Fake, session: str) -> None:
     for fault in ({"body_byte": 20}, {"wire_byte": 100}, {}):
         fake.control("faults", {"kind": "stall", **fault})

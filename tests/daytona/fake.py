@@ -69,6 +69,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from pathlib import Path
 
@@ -85,6 +86,7 @@ CONFIG = {
     "credentials": [{"key": "dtn_fake_key"},
                     {"jwt": "eyJfake.jwt.token", "organization": "org-fake"}],
     "organization": "org-fake",
+    "latency": 0,  # seconds that a round trip takes; a connection begins with one more
     "shell": SHELL,  # of sandboxes; dash: a syntax error kills a session
     "create_polls": 1,  # looks at a new sandbox that see it creating; null: for ever
     "create_state": None,  # what it becomes instead of started: error, build_failed
@@ -138,11 +140,14 @@ class Fake:
         """One connection, to its end."""
         with peer:
             connection = Connection(peer)
+            trips = 2  # the first request comes after a handshake
             try:
                 while request := connection.receive():
                     if request.target.startswith("/_fake/"):
                         reply = control.answer(self, request)
                     else:
+                        time.sleep(trips * self.config["latency"])
+                        trips = 1
                         reply = self.answer(request, connection)
                     if reply is None or not connection.send(request, reply):
                         return

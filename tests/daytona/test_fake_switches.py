@@ -167,6 +167,19 @@ def test_a_reply_is_slow(sandbox: Fake) -> None:
     assert sandbox.tool("POST", "process/execute", {"command": "seq 9"}).json["exitCode"] == 0
 
 
+def test_a_far_service_takes_a_round_trip_each_time_and_one_more_at_first(sandbox: Fake) -> None:
+    head = "".join(f"{name}: {value}\r\n" for name, value in sandbox.headers.items())
+    one = (f"GET /toolbox/{sandbox.sandbox}/version HTTP/1.1\r\nHost: x\r\n{head}\r\n").encode()
+    sandbox.control("config", {"latency": 0.2})
+    began = time.monotonic()
+    with socket.create_connection(sandbox.address, timeout=60) as peer:
+        peer.sendall(one * 2)
+        peer.shutdown(socket.SHUT_WR)
+        replies = b"".join(iter(lambda: peer.recv(65536), b""))
+    assert replies.count(b'{"version":"0.190.0"}') == 2
+    assert time.monotonic() - began >= 0.6
+
+
 def test_replies_are_garbage_or_lack_something(sandbox: Fake) -> None:
     path = f"sandbox/{sandbox.sandbox}"
     sandbox.fault("garbage", "sandbox.get", payload="{no")

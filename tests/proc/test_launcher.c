@@ -187,6 +187,56 @@ static void commands_of_64_threads_do_not_mix(void **state)
     }
 }
 
+static void *run_until_told(void *arg)
+{
+    struct job *job = arg;
+    struct pf_run_request request = job->f->request;
+    char command[100];
+
+    snprintf(command, sizeof(command), ": >began%d; until [ -e go ]; do sleep 0.01; done",
+             job->number);
+    request.command = command;
+    request.command_len = strlen(command);
+    job->r = pf_run(job->f->launcher, &request, &job->result, &job->err);
+    return NULL;
+}
+
+/* Each fork of a process has all its threads fault in what they write to. */
+static void many_commands_at_once_are_the_helper_s(void **state)
+{
+    enum { CROWD = 4 };
+    struct fixture *f = *state;
+    struct job jobs[CROWD];
+    pthread_t threads[CROWD];
+    int began = 0;
+
+    if (resident_bytes() >= 16 << 20)
+        skip(); /* a sanitizer or valgrind makes it large */
+    for (int i = 0; i < CROWD; i++) {
+        jobs[i] = (struct job){ .f = f, .number = i };
+        assert_int_equal(pthread_create(&threads[i], NULL, run_until_told, &jobs[i]), 0);
+    }
+    for (int tries = 0; tries < 6000 && began < CROWD; tries++) {
+        char name[16];
+        snprintf(name, sizeof(name), "began%d", began);
+        if (faccessat(f->dir_fd, name, F_OK, 0) == 0)
+            began++;
+        else
+            usleep(10000);
+    }
+    assert_run(f, ": >go", 0);
+    assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_HELPER);
+    for (int i = 0; i < CROWD; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(jobs[i].r, 0);
+        assert_int_equal(jobs[i].result.exit_code, 0);
+        pinfold_execute_result_done(&jobs[i].result);
+    }
+    assert_int_equal(began, CROWD);
+    assert_run(f, "true", 0);
+    assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);
+}
+
 static void *stop_later(void *launcher)
 {
     usleep(200000);
@@ -332,6 +382,7 @@ int main(void)
                 PF_LAUNCH_HELPER),
         IN_MODE(a_running_command_survives_the_helper, "by the helper", PF_LAUNCH_HELPER),
         IN_BOTH_MODES(commands_of_64_threads_do_not_mix),
+        IN_MODE(many_commands_at_once_are_the_helper_s, "auto", PF_LAUNCH_AUTO),
         IN_BOTH_MODES(stopping_ends_calls_under_way_with_137),
         IN_BOTH_MODES(a_hundred_commands_leave_no_descriptor_and_no_zombie),
         IN_MODE(the_last_supervisor_stays_with_its_directory_until_the_process_ends, "direct",

@@ -514,7 +514,7 @@ def test_without_a_model_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
     async def main() -> None:
         with pytest.raises(TypeError, match="no model"):
             await Agent().invoke_async("go")
-        with pytest.raises(TypeError, match="a str is required"):
+        with pytest.raises(TypeError, match="prompt must be a str"):
             await Agent().invoke_async(["go"])  # type: ignore[arg-type]
     run(main())
 

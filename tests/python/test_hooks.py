@@ -277,11 +277,48 @@ def test_plugins_that_fail_leave_no_tools() -> None:
         async def init_agent(self, agent: Agent) -> None:
             raise KeyError("init")
 
-    with pytest.raises(Exception, match="init"):
+    with pytest.raises(KeyError, match="init"):
         Agent(AgentConfig(plugins=[Failing()]))
     agent = Agent(AgentConfig())
-    with pytest.raises(Exception, match="init"):
+    with pytest.raises(KeyError, match="init"):
         agent.add_plugin(Failing())
     assert agent.tool_names == [] and not agent.has_plugin("failing")
     with pytest.raises(ValueError, match="name is required"):
         agent.add_plugin(Plugin())
+
+
+class Own(Exception):
+    """It says nothing."""
+
+
+@pytest.mark.parametrize("error", [KeyError("key"), KeyError(), Own(), ValueError(), OSError(2, "x"),
+                                   AttributeError("gone"), ValueError("v" * 1000),
+                                   UnicodeDecodeError("utf-8", b"x", 0, 1, "bad")],
+                         ids=lambda error: f"{type(error).__name__}-{len(str(error))}")
+@pytest.mark.parametrize("where", ["init_agent", "register_hooks", "tools", "another agent"])
+def test_what_making_an_agent_raises_is_raised_as_it_was(where: str, error: Exception) -> None:
+    """With the traceback that leads to it; an exception that was got over is not taken for it."""
+    def fail(*_some: Any, **_named: Any) -> Any:
+        try:
+            raise RuntimeError
+        except RuntimeError:
+            pass
+        raise error
+
+    class Failing(Plugin):
+        name = "failing"
+
+    if where in ("init_agent", "register_hooks"):
+        setattr(Failing, where, fail)
+    elif where == "tools":
+        Failing.tools = property(fail)  # type: ignore[assignment,method-assign]
+    else:
+        Failing.init_agent = lambda self, agent: with_hook(  # type: ignore[method-assign]
+            fail, AgentInitializedEvent)
+    for make in (lambda: Agent(AgentConfig(plugins=[Failing()])),
+                 lambda: Agent().add_plugin(Failing())):
+        with pytest.raises(type(error)) as caught:
+            make()
+        assert caught.value is error
+        assert caught.traceback[-1].name == "fail"
+        error.__traceback__ = error.__context__ = None

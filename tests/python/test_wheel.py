@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel: pip makes it offline, and it needs nothing but Debian's libraries."""
+"""The wheel: pip makes it offline, of the sources alone, and it needs nothing but Debian's
+libraries."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 import zipfile
@@ -33,9 +37,16 @@ def run(*words: Any, **options: Any) -> str:
     return done.stdout
 
 
+def source_archive(place: Path) -> Path:
+    """What people get who build it themselves."""
+    program = (f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r}); import pinfold_build; "
+               f"print(pinfold_build.build_sdist({str(place)!r}))")
+    return place / run(sys.executable, "-B", "-c", program).split()[-1]
+
+
 @pytest.fixture(scope="module")
 def installed() -> Iterator[Path]:
-    """A fresh environment, with the wheel that pip made of the checkout in it."""
+    """A fresh environment, with the wheel in it that pip made of the sources' archive."""
     with tempfile.TemporaryDirectory(prefix="pinfold-wheel-test-") as path:
         place = Path(path)
         run(sys.executable, "-m", "venv", place / "venv")
@@ -43,7 +54,8 @@ def installed() -> Iterator[Path]:
         env = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1",
                "PIP_NO_CACHE_DIR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         env.pop("PYTHONPATH", None)
-        run(place / "venv/bin/pip", "wheel", "--wheel-dir", place / "wheels", ROOT, env=env)
+        run(place / "venv/bin/pip", "wheel", "--wheel-dir", place / "wheels",
+            source_archive(place), env=env)
         wheel, = (place / "wheels").iterdir()
         run(place / "venv/bin/pip", "install", wheel, env=env)
         yield place
@@ -138,11 +150,82 @@ def test_wheel_uses_the_stable_interface_alone(installed: Path) -> None:
     assert "$ORIGIN]" in run("readelf", "-d", library)
 
 
-def test_sources_are_enough_for_a_wheel(tmp_path: Path) -> None:
-    program = (f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r}); import pinfold_build; "
-               f"print(pinfold_build.build_sdist({str(tmp_path)!r}))")
-    name = run(sys.executable, "-c", program).split()[-1]
-    with tarfile.open(tmp_path / name) as archive:
-        names = {entry.split("/", 1)[1] for entry in archive.getnames() if "/" in entry}
+def test_archives_of_the_sources_are_whole_and_always_the_same(tmp_path: Path) -> None:
+    paths = [source_archive(tmp_path / name) for name in ("a", "b") if not
+             (tmp_path / name).mkdir()]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    with tarfile.open(paths[0]) as archive:
+        entries = {entry.name: entry for entry in archive}
+    assert {name.split("/")[0] for name in entries} == {"pinfold-0.1.0"}
     assert {"meson.build", "python/src/call.c", "src/base/error.c", "pyproject.toml",
-            "PKG-INFO", "tools/musl", "docs/python.md"} <= names
+            "PKG-INFO", "tools/musl", "docs/python.md"} <= {name.split("/", 1)[1]
+                                                           for name in entries}
+    assert {(entry.uid, entry.mtime, entry.isfile()) for entry in entries.values()} \
+        == {(0, 0, True)}
+    assert entries["pinfold-0.1.0/tools/musl"].mode == 0o755
+    assert not any("__pycache__" in name or name.endswith(".o") for name in entries)
+
+
+# ---- a system that has Debian's essential packages, its Python, and no more ----
+
+LIBRARIES = Path("/usr/lib") / (sysconfig.get_config_var("MULTIARCH") or "")
+
+
+def base_packages() -> set[str]:
+    """What Debian has on every machine, and what its Python needs."""
+    fields = "${Package}\t${Essential}\t${Provides}\t${Pre-Depends}, ${Depends}\n"
+    needs: dict[str, list[list[str]]] = {}
+    provided: dict[str, str] = {}
+    wanted = ["python3", "python3-venv"]
+    for line in run("dpkg-query", "-W", "-f", fields).splitlines():
+        name, essential, provides, depends = line.split("\t")
+        words = [[re.sub(r"[:( ].*", "", one.strip()) for one in group.split("|")]
+                 for group in depends.split(",") if group.strip()]
+        needs[name] = words
+        for one in provides.split(","):
+            provided.setdefault(re.sub(r"[:( ].*", "", one.strip()), name)
+        if essential == "yes":
+            wanted.append(name)
+    found: set[str] = set()
+    while wanted:
+        name = wanted.pop()
+        name = name if name in needs else provided.get(name, "")
+        if name in needs and name not in found:
+            found.add(name)
+            wanted += [next((one for one in group if one in needs or one in provided), "")
+                       for group in needs[name]]
+    return found
+
+
+def base_libraries(place: Path) -> Path:
+    """A copy of LIBRARIES as that system has it."""
+    for line in run("dpkg-query", "-L", *sorted(base_packages())).splitlines():
+        path = Path("/usr" + line if line.startswith("/lib/") else line)
+        if LIBRARIES in path.parents and (path.is_symlink() or path.is_file()):
+            to = place / path.relative_to(LIBRARIES)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            if not to.is_symlink() and not to.exists():
+                shutil.copy2(path, to, follow_symlinks=False)
+    return place
+
+
+def test_wheel_runs_where_there_is_nothing_else(installed: Path) -> None:
+    own = [] if os.getuid() == 0 else ["--map-root-user"]
+    words = ["unshare", "--mount", "--propagation", "private", *own]
+    if subprocess.run([*words, "mount", "-t", "tmpfs", "none", "/mnt"], check=False,
+                      stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("needs the right to mount")
+    base = base_libraries(installed / "base")
+    assert (base / "libc.so.6").exists() and not list(base.glob("libjansson*"))
+    package = next(installed.glob("venv/lib/*/site-packages/pinfold"))
+    for path in package.iterdir():  # also what is loaded by programs that this test does not run
+        if path.is_file() and path.read_bytes()[:4] == b"\x7fELF":
+            needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", path))
+            assert [one for one in needed
+                    if not (base / one).exists() and not (package / one).exists()] == []
+    script = ('mount -t tmpfs none /usr/local/lib; mount --bind "$0" "$1"; '
+              'exec "$2" -I -c "$3"')
+    env = {"PATH": "/usr/bin:/bin", "TMPDIR": tempfile.gettempdir()}
+    told = run(*words, "sh", "-ec", script, base, LIBRARIES, installed / "venv/bin/python",
+               PROGRAM, env=env, cwd=installed)
+    assert told.split()[0] == "agent" and str(installed) in told

@@ -320,6 +320,52 @@ static void a_directory_that_is_made_again_lacks_what_was_in_it(void **state)
     done(&found);
 }
 
+/* No time of a file says so: only those of the directories have changed. */
+static void files_whose_directories_changed_places_have_changed(void **state)
+{
+    struct spec *s = *state;
+    struct found found;
+
+    spec_put(s, "seed/src/a/in/y.py", "one\n");
+    spec_put(s, "seed/src/b/in/y.py", "two\n");
+    start_seeded(s);
+    next_tick();
+    spec_run(s, "cd src && mv a t && mv b a && mv t b");
+    found = find(s);
+    check_kind(&found, "src/a/in/y.py", PINFOLD_CHANGE_MODIFIED);
+    check_kind(&found, "src/b/in/y.py", PINFOLD_CHANGE_MODIFIED);
+    assert_int_equal(found.changes.count, 2);
+    done(&found);
+}
+
+/* What was seeded in the very tick in which the seeding ended may be the workspace's change too. */
+static void check_seeds_own(const struct found *found, const char *path)
+{
+    const struct pinfold_change *change = get(found, path);
+
+    assert_true(change ? change->seed_changed : spec_has(&found->changes.seed_changes, path));
+}
+
+static void directories_of_the_seed_that_changed_places_are_its_own_change(void **state)
+{
+    struct spec *s = *state;
+    struct found found;
+
+    if (spec_lacks("host directory") || spec_is_overlay()) /* it is seen at once, or cannot be */
+        return;
+    spec_put(s, "seed/src/a/x.py", "one\n");
+    spec_put(s, "seed/src/b/x.py", "two\n");
+    start_seeded(s);
+    next_tick();
+    assert_int_equal(rename(spec_at(s, "seed/src/a"), spec_at(s, "seed/src/t")), 0);
+    assert_int_equal(rename(spec_at(s, "seed/src/b"), spec_at(s, "seed/src/a")), 0);
+    assert_int_equal(rename(spec_at(s, "seed/src/t"), spec_at(s, "seed/src/b")), 0);
+    found = find(s);
+    check_seeds_own(&found, "src/a/x.py");
+    check_seeds_own(&found, "src/b/x.py");
+    done(&found);
+}
+
 static void what_changes_in_the_seed_itself_is_told_apart(void **state)
 {
     struct spec *s = *state;
@@ -729,6 +775,8 @@ int main(void)
         SPEC_TEST(a_path_limits_what_is_looked_at),
         SPEC_TEST(a_directory_in_the_place_of_a_file_is_one_gone_and_others_come),
         SPEC_TEST(a_directory_that_is_made_again_lacks_what_was_in_it),
+        SPEC_TEST(files_whose_directories_changed_places_have_changed),
+        SPEC_TEST(directories_of_the_seed_that_changed_places_are_its_own_change),
         SPEC_TEST(what_changes_in_the_seed_itself_is_told_apart),
         SPEC_TEST(a_seed_that_was_replaced_is_no_base),
         SPEC_TEST(binary_files_and_large_ones_are_told_and_the_rest_is_shown),
