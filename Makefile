@@ -37,6 +37,9 @@ bench: build deps-bench ## measure against what people use now, and write bench/
 	@meson configure $(BUILD) -Dbench=true && ninja -C $(BUILD)
 	@/usr/bin/python3 bench/bench.py $(BUILD)
 
+fuzz: deps-test ## fuzz every reader of foreign bytes: SECONDS=600 for each, TARGETS="glob wire"
+	@tools/fuzz --seconds $(SECONDS) $(TARGETS)
+
 install: build ## install library, headers, pkg-config file and command: PREFIX=/usr/local DESTDIR=
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
