@@ -7,7 +7,7 @@ BUILD := build
 SECONDS := 600
 TARGETS :=
 
-.PHONY: help run build test soak bench fuzz install clean fmt deps-build deps-test deps-bench
+.PHONY: help run build test soak bench fuzz install docs deb clean fmt deps-build deps-test deps-bench
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +44,13 @@ install: build ## install library, headers, pkg-config file and command: PREFIX=
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
 	@test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || ldconfig
+
+docs: deps-test ## leave the manual, with a page for each header, in build/docs for a browser
+	@tools/api-reference --html $(BUILD)/docs
+
+deb: ## leave Debian packages in build-deb, and prove that they install, run and go away: minutes
+	@packaging/build-deb
+	@packaging/check-deb build-deb
 
 clean: ## remove what was built
 	@rm -rf build build-*

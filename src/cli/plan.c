@@ -136,7 +136,10 @@ const struct pf_command pf_command_plan = {
     .usage = "--seed DIR [OPTION]... | --workspace DIR --sync[=DIR] [OPTION]...",
     .summary = "list what a seed or a sync would copy, and change nothing",
     .help = "One line for each path: copy, overwrite, identical, skip or error; what is skipped\n"
-            "says why behind a #. Options mean what they mean for 'pinfold run'.",
+            "says why behind a #. Options mean what they mean for 'pinfold run'.\n"
+            "\n"
+            "The exit status is 0, or 125 when something in the plan is an error, unless --json\n"
+            "tells it, and when pinfold itself failed.",
     .bit = PF_FOR_PLAN,
     .run = run_plan,
 };
