@@ -4,8 +4,10 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 BUILD := build
+SECONDS := 600
+TARGETS :=
 
-.PHONY: help run build test coverage soak bench analyze install docs deb clean fmt deps-build deps-test \
+.PHONY: help run build test coverage soak bench fuzz analyze install docs deb clean fmt deps-build deps-test \
 	deps-bench deps-analyze
 
 help: ## say what there is
@@ -43,6 +45,9 @@ bench: build deps-bench ## measure against what people use now, and write bench/
 
 analyze: deps-analyze ## clang-tidy, cppcheck and gcc -fanalyzer: minutes
 	@tools/analyze
+
+fuzz: deps-test ## fuzz every reader of foreign bytes: SECONDS=600 for each, TARGETS="glob wire"
+	@tools/fuzz --seconds $(SECONDS) $(TARGETS)
 
 install: build ## install library, headers, pkg-config file and command: PREFIX=/usr/local DESTDIR=
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
