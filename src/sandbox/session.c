@@ -228,7 +228,8 @@ int pf_session_begin(struct pf_session *session, struct pinfold_error *err)
     if (live)
         return 0;
     return pf_fail(err, PINFOLD_ESTART, "sandbox %s is not started%s", PF_QUOTE(session->id),
-                   pf_sessions_inherited() ? " in this process (it was started before a fork)" : "");
+                   pf_sessions_inherited() ? " in this process (it was started before a fork)"
+                                           : "");
 }
 
 void pf_session_end(struct pf_session *session)

@@ -178,8 +178,8 @@ static void those_that_expire_do_so_oldest_first_and_in_their_manager_alone(void
 
     (void)unused;
     for (int i = 0; i < OLD; i++)
-        assert_int_equal(
-                open_session(i % 2 ? other : manager, boxes[i].id, &boxes[i], NULL, NULL), 0);
+        assert_int_equal(open_session(i % 2 ? other : manager, boxes[i].id, &boxes[i], NULL, NULL),
+                         0);
     usleep(20000);
     assert_int_equal(pinfold_manager_cleanup_expired(manager, &ids, NULL), 0);
     assert_int_equal(ids.count, OLD / 2);

@@ -54,8 +54,7 @@ static unsigned claim_in_spite_of_everything(int i)
 
         assert_true(n < 100);
         failing_alloc_set(n);
-        r = pinfold_manager_claim_session(t.manager, t.ids[i], &factory, "me", 0, NULL, NULL,
-                                          &err);
+        r = pinfold_manager_claim_session(t.manager, t.ids[i], &factory, "me", 0, NULL, NULL, &err);
         hit = failing_alloc_hit();
         failing_alloc_set(0);
         if (!hit) {
