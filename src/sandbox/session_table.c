@@ -37,8 +37,8 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The sessions are the parent's: forgotten here without closing anything. What the table was made
- * of is lost, since no thread may have been amid freeing something when it was not copied. */
+/* The sessions are the parent's: forgotten here without closing anything. Nor is anything freed,
+ * since this runs in the middle of a fork: what the tables were made of is lost to the child. */
 static void after_fork_in_child(void)
 {
     for (const struct pf_workspace *at = workspaces; at; at = at->hh.next) {
