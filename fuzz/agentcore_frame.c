@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes from a terminal on which a wrapper may have printed its frame; '@' stands for the
  * start of a mark, which no mutation would find. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "backend/agentcore.h"
+#include "fuzz.h"
 
 #define MARK "0123456789abcdef"
 #define START "pf-" MARK "-"
 enum { LIMIT = 64 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void check(const struct pf_ac_output *output)
 {

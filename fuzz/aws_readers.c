@@ -4,19 +4,8 @@
  * JSON of metadata services and credential processes, the XML of STS, and what is in them: times,
  * addresses, commands. The first byte chooses the reader.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "net/aws_sources.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int holds)
-{
-    if (!holds)
-        abort();
-}
+#include "fuzz.h"
 
 /* Every key and value is a text within the text, and is found again. */
 static void fuzz_ini(const char *data, size_t size)

@@ -3,21 +3,10 @@
  * The demultiplexer of a session's log, against one that sees all of it at once; and the reader of
  * files of variables. The first byte chooses the pieces.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "net/daytona_logs.h"
 #include "net/dotenv.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int holds)
-{
-    if (!holds)
-        abort();
-}
+#include "fuzz.h"
 
 static int take(void *ctx, int stream, const char *data, size_t len)
 {

@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any two texts, with a NUL byte between them: their diff, applied to the first, gives the second.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/cleanup.h"
 #include "tree/unified.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(bool holds)
-{
-    if (!holds)
-        abort();
-}
+#include "fuzz.h"
 
 /* What is left of a text. */
 struct rest {

@@ -3,21 +3,10 @@
  * Whatever a client of the proxy sends: what is taken, and rewritten, must be taken by the same
  * reader in the same sense if it came by way of another proxy. The first byte chooses the reader.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "jail/egress.h"
 #include "jail/egress_head.h"
 #include "jail/egress_socks.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int holds)
-{
-    if (!holds)
-        abort();
-}
+#include "fuzz.h"
 
 /* The rewritten head is one head: nothing in it ends early or goes on after the end. */
 static void check_rewritten(const char *data, const struct pf_egress_head *head)

@@ -3,21 +3,11 @@
  * Whatever an origin answers: a head that is let through is one head, says once that the connection
  * closes, and is taken as it is by the same reader.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "jail/egress_head.h"
 #include "jail/egress_reply.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(bool holds)
-{
-    if (!holds)
-        abort();
-}
+#include "fuzz.h"
 
 static int count_connection(const char *head, size_t len)
 {

@@ -4,20 +4,10 @@
  * second whether the checksums are put right first: no mutation would get past them by chance.
  */
 #include <endian.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 #include "net/agentcore_reply.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int holds)
-{
-    if (!holds)
-        abort();
-}
+#include "fuzz.h"
 
 /* The reader of errors asks for headers of HTTP, of which there are none here. */
 const char *pf_http_header(const struct pf_http_response *response, const char *name)

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The headers of requests to the MCP server: what strangers write, read without a state. */
-#include <assert.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "mcp/http_check.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* What a page of another site could have for its name is none of ours. */
 static void check_host(const struct pf_http_names *names, const char *text)
 {
     if (!pf_http_host_ok(names, text))
         return;
-    assert(!strpbrk(text, "/@\\ \t\r\n"));
-    assert(strncasecmp(text, "localhost", 9) == 0 || strncmp(text, "127.", 4) == 0 ||
+    demand(!strpbrk(text, "/@\\ \t\r\n"));
+    demand(strncasecmp(text, "localhost", 9) == 0 || strncmp(text, "127.", 4) == 0 ||
            *text == '[' || strncasecmp(text, "agents.example", 14) == 0);
 }
 
@@ -39,11 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pf_http_accepts(text, "text/event-stream");
     pf_http_is_json(text);
     if (pf_http_length(text, &number))
-        assert(strspn(text, "0123456789") == strlen(text));
+        demand(strspn(text, "0123456789") == strlen(text));
     if (pf_http_event_id(text, &stream, &number))
-        assert(strspn(text, "0123456789-") == strlen(text));
+        demand(strspn(text, "0123456789-") == strlen(text));
     if (pf_http_bearer_is(text, token, strlen(token)))
-        assert(strcmp(text + strlen(text) - strlen(token), token) == 0);
+        demand(strcmp(text + strlen(text) - strlen(token), token) == 0);
     free(text);
     return 0;
 }

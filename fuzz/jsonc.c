@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of other programs that a member is spliced into. What comes out has to mean what went in,
  * and the member: pf_jsonc_set() looks itself, and must not have to refuse what jansson reads. */
-#include <assert.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/jsonc.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -26,9 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int comments = 0; comments < 2; comments++) {
         changed = NULL;
         if (pf_jsonc_set(text, size, comments, "mcpServers", "pinfold", value, &changed, &err) == 0)
-            assert(strlen(changed) > size / 2);
+            demand(strlen(changed) > size / 2);
         else
-            assert(comments || strcmp(err.msg, "it is written in a way that cannot be changed "
+            demand(comments || strcmp(err.msg, "it is written in a way that cannot be changed "
                                                "safely") != 0);
         free(changed);
     }

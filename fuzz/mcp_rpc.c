@@ -4,23 +4,14 @@
  * other, every reply is a message, and a session can be ended after any of them. The first byte
  * says which revision was agreed on. There is no workspace, and everything runs on one thread.
  */
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/box.h"
 #include "mcp/state.h"
 #include "mcp/tool.h"
+#include "fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int __wrap_pf_mcp_pool_run(struct pf_mcp_pool *pool, struct pf_mcp_task *task);
-
-static void demand(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* What the transport was told of one message. */
 struct heard {
@@ -127,9 +118,10 @@ static struct pf_mcp_server *make_server(void)
     static struct pf_options options = { .isolated = true };
     static const char *none[1];
     struct pinfold_error err = PINFOLD_ERROR_INIT;
-    struct pf_mcp_server *server;
+    struct pf_mcp_server *server = NULL;
 
-    options.exclude = options.net_allow = none;
+    options.exclude = options.include = options.env = options.ro = options.rw = none;
+    options.net_allow = options.http_hosts = options.tokens = none;
     demand(pf_mcp_tools_open(&err) == 0 && pf_mcp_server_new(&options, &server, &err) == 0);
     return server;
 }

@@ -4,17 +4,13 @@
  * and the same one, however the bytes are cut. The HTTP client is left out: its callers get the
  * bytes of the fuzzer.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <pinfold/model.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "net/http.h"
+#include "fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int __wrap_pf_http_perform(struct pf_http *http, const struct pf_http_request *request,
                            struct pf_http_response *ret, struct pinfold_cancel *cancel,
                            struct pinfold_error *err);
@@ -24,12 +20,6 @@ static struct {
     size_t size, piece;
     int status;
 } answer;
-
-static void demand(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 int __wrap_pf_http_perform(struct pf_http *http, const struct pf_http_request *request,
                            struct pf_http_response *ret, struct pinfold_cancel *cancel,

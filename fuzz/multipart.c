@@ -3,20 +3,10 @@
  * The reader of multipart replies. However its input is cut into pieces, it must say the same; and
  * what the writer wrote of the input, it must give back. The first byte chooses the pieces.
  */
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "net/multipart.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(int holds)
-{
-    if (!holds)
-        abort();
-}
+#include "fuzz.h"
 
 /* All that the reader says, behind each other. */
 struct heard {

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pinfold.toml of a project that nobody knows. */
-#include <stdint.h>
-#include <stdlib.h>
-
 #include "cli/policy.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* What a setting may be is not read from bytes: see options.c. */
 int pf_policy_put(const struct pf_reading *reading, int key, unsigned line, char **values,

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON Schemas and values by them: what is fuzzed is an array of the two. */
-#include <stddef.h>
-#include <stdint.h>
-
 #include "agent/schema.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,19 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever comes as a stream of events: it is read the same in one piece and in many. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/cleanup.h"
 #include "net/sse.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void demand(bool holds)
-{
-    if (!holds)
-        abort();
-}
+#include "fuzz.h"
 
 static int hear(void *ctx, const struct pf_sse_event *event, struct pinfold_error *err)
 {

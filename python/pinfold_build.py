@@ -29,7 +29,7 @@ BUNDLED = ("libjansson.so.4", "libcares.so.2")
 EXTENSION = "_pinfold.abi3.so"
 LIBRARY = "libpinfold.so.0"
 SOURCES = ("LICENSE", "README.md", "docs", "include", "meson.build", "meson_options.txt",
-           "pyproject.toml", "python", "src", "tools", "completions")
+           "pyproject.toml", "python", "src", "tools", "completions", "man")
 
 
 def _environment() -> dict:

@@ -18,7 +18,8 @@ UID = 1_100_000_000
 # those in which the fake service's commands run as that user, and are kept from something.
 LEFT_OUT = ("agentcore", "daytona")
 FAKE, WITH_FAKE = "tests/daytona", ("daytona_backend", "daytona_hostile")
-NOT_COPIED = ("*.p", "*.a", "meson-*", "*ninja*", "*.json", "bench", "fuzz", "musl-include")
+NOT_COPIED = ("*.p", "*.a", "meson-*", "*ninja*", "*.json", "bench", "fuzz", "musl-include",
+              "counters")
 
 
 def copy_of(path: Path, place: Path, build: Path) -> str:

@@ -104,7 +104,7 @@ static int create(void *state, struct pinfold_cancel *cancel, struct pinfold_err
 
 static int close_backend(void *state, struct pinfold_error *err)
 {
-    struct pinfold_error ignored;
+    struct pinfold_error ignored = PINFOLD_ERROR_INIT;
     struct pf_guard guard;
     int r;
 

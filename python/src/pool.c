@@ -212,7 +212,7 @@ bool pf_pool_wait(double seconds)
     bool calm;
 
     pthread_mutex_lock(&pool.lock);
-    while (!(calm = pool.queued == 0 && pool.idle == pool.threads && pool.alone == 0))
+    while (!(calm = (pool.queued == 0 && pool.idle == pool.threads && pool.alone == 0)))
         if (pthread_cond_clockwait(&pool.calm, &pool.lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT)
             break;
     pthread_mutex_unlock(&pool.lock);

@@ -135,7 +135,7 @@ static int add_time(struct pf_buf *out, const char *what, const struct statx_tim
     struct tm utc;
 
     if (gmtime_r(&seconds, &utc))
-        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+        (void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
     return pf_buf_printf(out, "%s %s\n", what, text);
 }
 

@@ -78,7 +78,7 @@ static int read_batch(struct pf_host *host, struct pinfold_tool_call *call, stru
 
 static bool agreed(struct batch *batch, struct pinfold_tool_result *ret)
 {
-    struct pf_buf question = PF_BUF_INIT(1024 * 1024);
+    struct pf_buf question = PF_BUF_INIT(1 << 20);
     bool yes;
     int r = pf_buf_append_text(&question, "Run on this host, without isolation?");
 

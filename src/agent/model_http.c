@@ -248,7 +248,7 @@ static int attempt(struct pf_model_call *call, bool *ret_mended, struct pinfold_
  * come again at once. */
 static int64_t backoff(const struct pf_model_call *call)
 {
-    int64_t longest = call->client->backoff_ns;
+    int64_t longest = call->client->backoff_ns, half;
     uint32_t dice = 0;
 
     for (unsigned i = 1; i < call->attempt && longest < BACKOFF_MAX_NS; i++)
@@ -257,7 +257,8 @@ static int64_t backoff(const struct pf_model_call *call)
         longest = BACKOFF_MAX_NS;
     if (getrandom(&dice, sizeof(dice), GRND_NONBLOCK) != sizeof(dice))
         dice = UINT32_MAX / 2;
-    return longest / 2 + (int64_t)((double)(longest / 2) * ((double)dice / (double)UINT32_MAX));
+    half = longest / 2;
+    return half + (int64_t)((double)half * ((double)dice / (double)UINT32_MAX));
 }
 
 /* Whether there is another attempt, and after which delay. */

@@ -58,7 +58,7 @@ int pf_turns_make(const struct pinfold_model_request *request, struct pf_turns *
     for (size_t i = 0; i < request->message_count; i++)
         blocks += request->messages[i].count;
     ret->list = calloc(request->message_count + 1, sizeof(*ret->list));
-    ret->blocks = calloc(blocks + 1, sizeof(*ret->blocks));
+    ret->blocks = calloc(blocks + 1, sizeof(const struct pinfold_block *));
     if (!ret->list || !ret->blocks) {
         pf_turns_done(ret);
         return -PINFOLD_ENOMEM;

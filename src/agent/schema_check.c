@@ -310,7 +310,7 @@ static int note(struct seen *seen, const json_t *schema)
         if (seen->schemas[i] == schema)
             return 1;
     if (seen->count == seen->capacity) {
-        schemas = reallocarray(seen->schemas, capacity, sizeof(*schemas));
+        schemas = reallocarray(seen->schemas, capacity, sizeof(const json_t *));
         if (!schemas)
             return -PINFOLD_ENOMEM;
         seen->schemas = schemas;

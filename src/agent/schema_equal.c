@@ -104,13 +104,13 @@ static int compare_items(const void *a, const void *b)
 int pf_json_unique(const json_t *array)
 {
     size_t count = json_array_size(array);
-    _cleanup_free_ const json_t **items = calloc(count + 1, sizeof(*items));
+    _cleanup_free_ const json_t **items = calloc(count + 1, sizeof(const json_t *));
 
     if (!items)
         return -PINFOLD_ENOMEM;
     for (size_t i = 0; i < count; i++)
         items[i] = json_array_get(array, i);
-    qsort(items, count, sizeof(*items), compare_items);
+    qsort(items, count, sizeof(const json_t *), compare_items);
     for (size_t i = 1; i < count; i++)
         if (pf_json_compare(items[i - 1], items[i]) == 0)
             return 0;

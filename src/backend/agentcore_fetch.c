@@ -13,6 +13,7 @@
 #include "base/cancel.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/random.h"
 #include "tree/data.h"
 
@@ -25,9 +26,9 @@ static int prepare(struct pf_ac_box *box, const char *script, const char *id, ui
 {
     PF_CLEANUP(pf_buf_done) struct pf_buf text = PF_BUF_INIT(SCRIPT_MAX);
     struct pf_ac_output output;
-    unsigned long long size = 0;
+    uint64_t status, size = 0;
     const char *rest;
-    int status = -1, r;
+    int r;
 
     /* The script's status goes by a file, as a pipe only has its last command's. */
     if (pf_buf_printf(&text,
@@ -40,13 +41,14 @@ static int prepare(struct pf_ac_box *box, const char *script, const char *id, ui
     r = pf_ac_run(box, text.data, text.len, PF_AC_INLINE, false, NULL, &output, cancel, err);
     if (r < 0)
         return r;
-    if (!output.out.data || output.status != 0 ||
-        sscanf(output.out.data, "%d %llu", &status, &size) != 2 || size == 0)
+    rest = output.out.data;
+    if (!rest || output.status != 0 || !pf_take_number(&rest, UINT8_MAX, &status) ||
+        *rest++ != ' ' || !pf_take_number(&rest, UINT64_MAX, &size) || size == 0)
         r = pf_fail_os(err, pf_remote_errno_of(output.errs.data), "prepare to fetch");
     else if (status != 0)
         r = pf_fail_os(err, pf_remote_errno_of(output.errs.data), "fetch");
     *ret_size = size;
-    rest = r == 0 ? strchr(output.out.data, '\n') : NULL;
+    rest = r == 0 ? strchr(rest, '\n') : NULL;
     if (rest && rest[1]) {
         r = pf_base64_decode(rest, strlen(rest), inlined);
         if (r < 0)

@@ -13,6 +13,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/number.h"
 
 #define TEXT_MAX ((size_t)512 << 20)
 
@@ -102,17 +103,13 @@ static size_t find_marks(const char *text, const char *mark, const char *ret[sta
 /* The digits of a number that fits, and what is behind it. */
 static bool take_number(const char **at, uint64_t most, char end, uint64_t *ret)
 {
-    uint64_t number = 0;
-    const char *digit = *at;
+    const char *behind = *at;
+    uint64_t number;
 
-    for (; *digit >= '0' && *digit <= '9'; digit++) {
-        number = number * 10 + (uint64_t)(*digit - '0');
-        if (number > most || digit - *at > 18)
-            return false;
-    }
-    if (digit == *at || (end == '\n' ? *digit != '\r' && *digit != '\n' : *digit != end))
+    if (!pf_take_number(&behind, most, &number) ||
+        (end == '\n' ? *behind != '\r' && *behind != '\n' : *behind != end))
         return false;
-    *at = digit + 1;
+    *at = behind + 1;
     *ret = number;
     return true;
 }

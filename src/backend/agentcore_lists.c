@@ -34,7 +34,8 @@ static int explain_missing(struct pf_ac_box *box, int stage_fd,
                            struct pinfold_error *err)
 {
     _cleanup_free_ const char **paths = calloc(results->count + 1, sizeof(*paths));
-    _cleanup_free_ struct pinfold_error **errors = calloc(results->count + 1, sizeof(*errors));
+    _cleanup_free_ struct pinfold_error **errors =
+            calloc(results->count + 1, sizeof(struct pinfold_error *));
     struct pf_ac_output output;
     size_t count = 0, at = 0;
     int r;

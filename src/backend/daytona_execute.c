@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/random.h"
 #include "proc/command.h"
 #include "tree/data.h"
@@ -163,8 +164,9 @@ static ssize_t between(const struct command *command, const struct pf_buf *log, 
     const char *start = find_mark(command, log, 0, first), *end;
 
     start = start ? memchr(start, '\n', (size_t)(log->data + log->len - start)) : NULL;
-    if (!start++)
+    if (!start)
         return -1;
+    start++;
     end = last ? find_mark(command, log, (size_t)(start - log->data), last) : NULL;
     if (last && !end)
         return -1;
@@ -203,26 +205,42 @@ static int fail_entry(const struct command *command, const struct pf_buf *log,
     return pf_fail_at(err, pf_remote_errno_of(line), "enter directory", command->cwd);
 }
 
+/* "STATUS:SIZE:SIZE"; where the log is all there is, a size is -1. */
+static bool take_end(struct command *command, const char *at)
+{
+    uint64_t number;
+
+    if (!pf_take_number(&at, 255, &number))
+        return false;
+    command->status = (int)number;
+    for (int i = 0; i < 2; i++) {
+        if (strncmp(at, ":-1", 3) == 0) {
+            command->sizes[i] = -1;
+            at += 3;
+        } else {
+            if (*at++ != ':' || !pf_take_number(&at, INT64_MAX, &number))
+                return false;
+            command->sizes[i] = (int64_t)number;
+        }
+    }
+    return true;
+}
+
 static int understand(struct command *command, const struct pf_dt_run *run,
                       struct pinfold_error *err)
 {
     const char *end = find_mark(command, &run->out, 0, "r:");
-    long long sizes[2];
     int r = fail_entry(command, &run->out, err);
 
     if (r < 0)
         return r;
     command->merged = find_mark(command, &run->out, 0, "m") != NULL;
-    if (!end ||
-        sscanf(strchr(end, ':') + 1, "%d:%lld:%lld", &command->status, &sizes[0], &sizes[1]) != 3 ||
-        command->status < 0 || command->status > 255)
+    if (!end || !take_end(command, strchr(end, ':') + 1))
         return pf_fail(err, PINFOLD_EBACKEND,
                        "Daytona: the log of the command is not whole (%zu bytes, status %d)",
                        run->out.len, run->status);
-    for (int i = 0; i < 2; i++) {
-        command->sizes[i] = sizes[i];
-        command->kept = command->kept || sizes[i] > (long long)PF_DT_INLINE;
-    }
+    for (int i = 0; i < 2; i++)
+        command->kept = command->kept || command->sizes[i] > (int64_t)PF_DT_INLINE;
     r = take_stream(command, 0, &run->out, "r:");
     if (r == 0)
         r = take_stream(command, 1, &run->errs, "x");

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/log.h"
 
+#define MOST_MINUTES (INT64_C(60) * 24 * 365) /* more would not fit in nanoseconds */
+
 static struct timespec after(int64_t ns)
 {
     int64_t until = pf_clock_deadline(ns);
@@ -19,7 +21,8 @@ static struct timespec after(int64_t ns)
 static void *keep(void *arg)
 {
     struct pf_dt_box *box = arg;
-    int64_t pause = box->auto_stop_minutes * 60 * PF_NS_PER_SEC / 3;
+    int64_t minutes = box->auto_stop_minutes < MOST_MINUTES ? box->auto_stop_minutes : MOST_MINUTES;
+    int64_t pause = minutes * 60 * PF_NS_PER_SEC / 3;
     struct timespec until = after(pause);
 
     pthread_mutex_lock(&box->lock);

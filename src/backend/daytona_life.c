@@ -262,7 +262,7 @@ static int make_directories(struct pf_dt_box *box, struct pinfold_cancel *cancel
             "tar --version | grep GNU && echo \" " GNU_MARK "\"; exit 0' </dev/null 2>/dev/null";
     const struct pf_daytona_call call = { .deadline = pf_clock_deadline(PF_DT_CALL_NS),
                                           .cancel = cancel };
-    PF_CLEANUP(pf_buf_done) struct pf_buf text = PF_BUF_INIT(64 * 1024);
+    PF_CLEANUP(pf_buf_done) struct pf_buf text = PF_BUF_INIT(64 << 10);
     unsigned tries = 0;
     int status = -1, r;
 

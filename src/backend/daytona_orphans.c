@@ -6,6 +6,8 @@
  * sandbox awake, so one that is stopped is an orphan.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/random.h"
 
 #define WORKSPACE_LABEL "pinfold-workspace"
@@ -35,33 +38,30 @@ static void machine_id(char ret[static MACHINE_DIGITS + 1])
     ssize_t more = readlink("/proc/self/ns/pid", text + len, sizeof(text) - 1 - len);
 
     if (file)
-        fclose(file);
+        (void)fclose(file);
     pf_sha256_hex(text, len + (more > 0 ? (size_t)more : 0), hex);
     memcpy(ret, hex, MACHINE_DIGITS);
     ret[MACHINE_DIGITS] = '\0';
 }
 
 /* When a process began, in ticks since the boot; 0: there is none. */
-static unsigned long long start_of(long pid)
+static uint64_t start_of(pid_t pid)
 {
     char path[64], text[1024] = "";
     const char *at;
-    unsigned long long start = 0;
+    uint64_t start = 0;
     FILE *file;
 
-    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
     file = fopen(path, "re");
     if (!file)
         return 0;
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    at = strrchr(text, ')'); /* a name may hold anything; 20 fields follow it */
-    if (at && sscanf(at + 1,
-                     " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                     "%*d %llu",
-                     &start) == 1)
-        return start;
-    return 0;
+    (void)fclose(file);
+    at = strrchr(text, ')'); /* a name may hold anything; the 20th field behind it is the one */
+    for (int field = 0; at && field < 20; field++)
+        at = strchr(at + 1, ' ');
+    return at && *at++ == ' ' && pf_take_number(&at, UINT64_MAX, &start) ? start : 0;
 }
 
 void pf_dt_owner(char ret[static PF_DT_OWNER_MAX])
@@ -70,7 +70,7 @@ void pf_dt_owner(char ret[static PF_DT_OWNER_MAX])
 
     machine_id(machine);
     pf_random_hex(chance, 8);
-    snprintf(ret, PF_DT_OWNER_MAX, "%s-%ld-%llu-%s", machine, (long)getpid(), start_of(getpid()),
+    snprintf(ret, PF_DT_OWNER_MAX, "%s-%d-%" PRIu64 "-%s", machine, getpid(), start_of(getpid()),
              chance);
 }
 
@@ -78,15 +78,17 @@ enum owner { DEAD, ALIVE, UNKNOWN };
 
 static enum owner look_for_owner(const char *label)
 {
-    char machine[MACHINE_DIGITS + 1], theirs[MACHINE_DIGITS + 1] = "";
-    unsigned long long start, found;
-    long pid;
+    char machine[MACHINE_DIGITS + 1];
+    uint64_t pid, start, found;
 
     machine_id(machine);
-    if (!label || sscanf(label, "%16[0-9a-f]-%ld-%llu-", theirs, &pid, &start) != 3 ||
-        strcmp(theirs, machine) != 0 || pid <= 0)
+    if (!label || strncmp(label, machine, MACHINE_DIGITS) != 0)
         return UNKNOWN;
-    found = start_of(pid);
+    label += MACHINE_DIGITS;
+    if (*label++ != '-' || !pf_take_number(&label, INT_MAX, &pid) || pid == 0 || *label++ != '-' ||
+        !pf_take_number(&label, UINT64_MAX, &start))
+        return UNKNOWN;
+    found = start_of((pid_t)pid);
     /* A /proc that is mounted with hidepid shows only one's own. */
     if (found == 0 && (kill((pid_t)pid, 0) == 0 || errno != ESRCH))
         return UNKNOWN;

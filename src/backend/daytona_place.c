@@ -9,6 +9,7 @@
 #include "backend/remote_output.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/number.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
 
@@ -20,6 +21,19 @@ static char *join(const char *text)
     return asprintf(&word, "./%s", text) < 0 ? NULL : word;
 }
 
+/* "SIZE MODE", of a line that is all there is to it. */
+static bool take_found(const char *at, struct pf_dt_verdict *verdict)
+{
+    unsigned long mode;
+    char *end;
+
+    if (!pf_take_number(&at, INT64_MAX, &verdict->size) || *at++ != ' ' || *at < '0' || *at > '7')
+        return false;
+    mode = strtoul(at, &end, 8);
+    verdict->mode = mode & 0777;
+    return *end == '\0' && mode <= 07777;
+}
+
 /* Lines "+ SIZE MODE" and "- REASON". */
 static int take_answer(struct pf_buf *text, struct pf_dt_verdict *verdicts, size_t count)
 {
@@ -28,16 +42,13 @@ static int take_answer(struct pf_buf *text, struct pf_dt_verdict *verdicts, size
     for (size_t i = 0; i < count; i++) {
         char *end = line ? strchr(line, '\n') : NULL;
         struct pf_dt_verdict *verdict = &verdicts[i];
-        unsigned long long size = 0;
-        unsigned mode = 0;
         if (!end)
             return -PINFOLD_EBACKEND;
         *end = '\0';
         *verdict = (struct pf_dt_verdict){ 0 };
         if (line[0] == '+') {
-            sscanf(line + 1, "%llu %o", &size, &mode);
-            verdict->size = size;
-            verdict->mode = mode & 0777;
+            if (line[1] != ' ' || !take_found(line + 2, verdict))
+                return -PINFOLD_EBACKEND;
         } else {
             char reason[200];
             snprintf(reason, sizeof(reason), "pinfold: %s", line[0] == '-' ? line + 2 : "");

@@ -17,7 +17,7 @@
 /* All that a command has of an environment, before what was asked for. */
 static const char *const base_env[] = {
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME=" PF_JAIL_HOME,
+    ("HOME=" PF_JAIL_HOME),
     "USER=agent",
     "LOGNAME=agent",
     "SHELL=/bin/sh",

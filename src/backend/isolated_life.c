@@ -191,11 +191,11 @@ int pf_isolated_create(void *state, struct pinfold_cancel *cancel, struct pinfol
         r = make_root(isolated, err);
     if (r == 0)
         r = pf_directory_open(&isolated->dir, err);
-    if (r == 0)
+    if (r == 0) {
         warn_of_owner(&isolated->dir);
-    if (r == 0)
         r = pf_quota_init(&isolated->quota, isolated->dir.root->fd,
                           isolated->limits.workspace_bytes, err);
+    }
     if (r == 0 && isolated->seed_mode == PINFOLD_SEED_COPY)
         r = pf_isolated_open_jail(isolated, NULL, err);
     if (r < 0)

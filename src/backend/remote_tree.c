@@ -144,6 +144,20 @@ void pf_remote_wanted_done(struct pf_remote_wanted *wanted)
     pf_buf_done(&wanted->large);
 }
 
+/* Whether it is a path below the root, as find prints them: what prints may be another find. */
+static bool is_below(const char *path)
+{
+    size_t len;
+
+    for (;; path += len + 1) {
+        len = strcspn(path, "/");
+        if (len == 0 || (len <= 2 && strspn(path, ".") >= len))
+            return false;
+        if (path[len] == '\0')
+            return true;
+    }
+}
+
 /* The copier decides; this only leaves out what it would not take anyway, and what cannot be: the
  * disk there has 10 GB, and who claims more has a file of holes, which would come here as zeros. */
 static int choose(const struct pf_buf *listing, const struct pf_globs *include,
@@ -163,7 +177,8 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
         if (*path != ' ')
             continue;
         path_len = strlen(++path);
-        if (record[0] == 'd' || !pf_globs_match(include, path, path_len, false) ||
+        if (record[0] == 'd' || !is_below(path) ||
+            !pf_globs_match(include, path, path_len, false) ||
             pf_globs_match_whole(exclude, path, path_len, false))
             continue;
         size = record[0] == 'f' ? size : 0;
@@ -171,7 +186,7 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
             r = pf_buf_append(&wanted->large, path, path_len + 1);
             continue;
         }
-        wanted->bytes += size + 2 * path_len + 4 * 1024;
+        wanted->bytes += size + 2 * path_len + (4 << 10);
         r = pf_buf_append(&wanted->names, path, path_len + 1);
     }
     return r;

@@ -43,7 +43,7 @@ static bool is_space(char c)
 
 int pf_base64_decode(const char *text, size_t len, struct pf_buf *to)
 {
-    signed char values[256];
+    int8_t values[256];
     uint32_t four = 0;
     unsigned have = 0, padding = 0;
     int r = pf_buf_reserve(to, len / 4 * 3 + 3);
@@ -52,7 +52,7 @@ int pf_base64_decode(const char *text, size_t len, struct pf_buf *to)
     if (r < 0)
         return r;
     for (int c = 0; c < 256; c++)
-        values[c] = (signed char)value_of((char)c);
+        values[c] = (int8_t)value_of((char)c);
     out = to->data + to->len;
     for (size_t i = 0; i < len; i++) {
         int value = values[(unsigned char)text[i]];

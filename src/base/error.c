@@ -150,7 +150,7 @@ static size_t escape_unit(const char *text, size_t len, char *out, size_t *out_l
         return width;
     }
     if (first == '\\') {
-        memcpy(out, "\\\\", 2);
+        out[0] = out[1] = '\\';
         *out_len = 2;
         return 1;
     }

@@ -31,7 +31,7 @@ static uint32_t load(const unsigned char *bytes)
 
 static void expand(const unsigned char *block, uint32_t words[static 64])
 {
-    for (int i = 0; i < 16; i++)
+    for (size_t i = 0; i < 16; i++)
         words[i] = load(block + 4 * i);
     for (int i = 16; i < 64; i++) {
         uint32_t a = words[i - 15], b = words[i - 2];

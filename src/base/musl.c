@@ -50,12 +50,14 @@ static const struct {
 
 const char *pf_musl_strerrordesc(int sys_errno)
 {
+    /* NOLINTBEGIN(concurrency-mt-unsafe): musl's gives static text. */
     const char *words = strerror(sys_errno);
 
     for (size_t i = 0; i < sizeof(different) / sizeof(different[0]); i++)
         if (different[i].sys_errno == sys_errno)
             return different[i].words;
     return strcmp(words, strerror(-1)) == 0 ? NULL : words;
+    /* NOLINTEND(concurrency-mt-unsafe) */
 }
 
 char *pf_musl_strerror(int sys_errno)

@@ -36,7 +36,7 @@ int pf_agent_broken(const struct pf_agent_run *run)
 {
     if (run->broken == EPIPE)
         return PF_EXIT_SIGNAL + SIGPIPE;
-    pf_say("write the output: %s; the agent was stopped", strerror(run->broken));
+    pf_say("write the output: %s; the agent was stopped", pf_error_words(run->broken));
     return PF_EXIT_FAILED;
 }
 
@@ -66,7 +66,7 @@ static char *read_task(void)
         return text;
     }
     pf_say("read the task from stdin: %s", !text    ? "out of memory"
-                                           : n < 0  ? strerror(errno)
+                                           : n < 0  ? pf_error_words(errno)
                                            : n == 0 ? "there is none"
                                                     : "it is longer than 1 MiB");
     free(text);

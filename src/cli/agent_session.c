@@ -33,7 +33,7 @@ static int fail(struct pinfold_error *err, int code, const char *what, const cha
 static int fail_os(struct pinfold_error *err, const char *what, const char *path)
 {
     err->sys_errno = errno;
-    return fail(err, PINFOLD_EOS, what, path, strerror(err->sys_errno));
+    return fail(err, PINFOLD_EOS, what, path, pf_error_words(err->sys_errno));
 }
 
 /* ---- writing ---- */
@@ -202,7 +202,7 @@ int pf_agent_session_load(struct pinfold_agent *agent, const char *path, struct 
     if (!file)
         return errno == ENOENT ? 0 : fail_os(err, "read", path);
     all = json_loadf(file, JSON_ALLOW_NUL, &wrong);
-    fclose(file);
+    (void)fclose(file);
     if (json_integer_value(json_object_get(all, "pinfold_session")) != FORM ||
         !json_is_array(json_object_get(all, "messages")))
         r = fail(err, PINFOLD_EVALUE, "read", path,

@@ -73,7 +73,8 @@ const struct pf_command pf_command_config = {
             "  [daytona]                               # target, snapshot, image\n"
             "  target = \"eu\"\n"
             "\n"
-            "The exit status is 0 when the policy can be used, 1 when something in it is wrong.",
+            "The exit status is 0 when the policy can be used, 1 when something in it is wrong,\n"
+            "125 when it could not be read.",
     .bit = PF_FOR_RUN | PF_FOR_MCP | PF_FOR_CONFIG,
     .run = run_config,
 };

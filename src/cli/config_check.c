@@ -206,10 +206,10 @@ int pf_config_check(const struct pf_command *command, const struct pf_options *o
 
     if (r == 0)
         r = pf_options_each(command, argc, argv, collect, &collector);
-    if (r < 0)
+    if (r < 0) {
         status = err.code == PINFOLD_EVALUE ? 1 : PF_EXIT_FAILED;
-    if (r < 0)
         pf_say("%s", err.msg);
+    }
     if (options->json && print_json(&policy, r < 0 ? &err : NULL) < 0)
         status = PF_EXIT_FAILED;
     else if (!options->json && r == 0)

@@ -45,7 +45,7 @@ bool pf_hand_over(enum pf_program to, char **argv, int *ret_status)
                "; install pinfold anew",
                names[to]);
     else
-        pf_say("execute %s: %s", names[to], strerror(errno));
+        pf_say("execute %s: %s", names[to], pf_error_words(errno));
     *ret_status = PF_EXIT_FAILED;
     return true;
 }

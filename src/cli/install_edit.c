@@ -19,7 +19,7 @@ static int fail(struct pinfold_error *err, int code, int error, const char *doin
 {
     *err = (struct pinfold_error){ .code = code, .sys_errno = error };
     snprintf(err->msg, sizeof(err->msg), "%s %.150s: %s", doing, path,
-             error ? strerror(error) : what);
+             error ? pf_error_words(error) : what);
     return -code;
 }
 

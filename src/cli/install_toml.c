@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/install.h"
+#include "cli/text_stream.h"
 #include "cli/toml.h"
 
 #define SECTION "mcp_servers"
@@ -50,7 +51,7 @@ char *pf_install_toml_section(const char *name, json_t *value)
 {
     char *text = NULL;
     size_t len;
-    FILE *out = open_memstream(&text, &len);
+    FILE *out = pf_text_stream(&text, &len);
     const char *key;
     json_t *member;
 
@@ -107,7 +108,7 @@ static int survey(const char *text, size_t len, const char *own, struct survey *
     size_t size;
     int r;
 
-    *ret = (struct survey){ .own = own, .rest = open_memstream(ret_rest, &size) };
+    *ret = (struct survey){ .own = own, .rest = pf_text_stream(ret_rest, &size) };
     if (!ret->rest)
         return fail(err, PINFOLD_ENOMEM, "out of memory");
     r = pf_toml_read("it", text, len, look, ret, err);

@@ -46,8 +46,8 @@ void pf_signals_catch(const struct sigaction *action)
         if (old.sa_handler == SIG_IGN)
             sigaction(numbers[i], &old, NULL);
     }
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN);
 }
 
 int pf_interrupt_catch(struct pinfold_cancel **ret_cancel, struct pinfold_error *err)

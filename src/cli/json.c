@@ -197,6 +197,6 @@ int pf_json_print(json_t *object)
         failed = pf_put(STDOUT_FILENO, "\n", 1);
     free(text);
     if (failed)
-        pf_say("write to stdout: %s", strerror(failed));
+        pf_say("write to stdout: %s", pf_error_words(failed));
     return failed ? -1 : 0;
 }

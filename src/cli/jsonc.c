@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/text_stream.h"
+
 /* A text, and the same with blanks instead of comments and of commas that end a list: plain JSON,
  * in which everything is where it was. jansson says whether it is right, so that what walks it
  * afterwards does not have to. */
@@ -226,7 +228,7 @@ static char *print_value(const struct document *document, json_t *value, const c
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENSURE_ASCII);
     size_t len = 0;
     char *whole = NULL;
-    FILE *out = open_memstream(&whole, &len);
+    FILE *out = pf_text_stream(&whole, &len);
 
     for (const char *c = text; out && c && *c; c++) {
         if (*c != '\n')
@@ -251,7 +253,7 @@ static char *splice(const struct document *document, const struct splice *splice
 {
     size_t len = 0, at = 0;
     char *whole = NULL;
-    FILE *out = open_memstream(&whole, &len);
+    FILE *out = pf_text_stream(&whole, &len);
 
     for (size_t i = 0; out && i < count; i++) {
         fwrite(document->text + at, 1, splices[i].at.begin - at, out);

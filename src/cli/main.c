@@ -44,7 +44,7 @@ static int finish(int status)
         return status;
     if (errno == EPIPE)
         return PF_EXIT_SIGNAL + SIGPIPE;
-    pf_say("write to stdout: %s", strerror(errno));
+    pf_say("write to stdout: %s", pf_error_words(errno));
     return PF_EXIT_FAILED;
 }
 

@@ -195,6 +195,7 @@ static bool parse_words(const struct pf_command *command, int argc, char **argv,
     for (;;) {
         /* "+": what follows the first other word belongs to the command that is run. */
         int here = optind ? optind : 1;
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread yet. */
         int answer = getopt_long(argc, argv, "+:qht", long_options, NULL);
         if (answer == -1)
             break;
@@ -277,6 +278,7 @@ int pf_options_each(const struct pf_command *command, int argc, char **argv,
 
     fill_long_options(command, long_options);
     optind = 0;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread yet. */
     while (r == 0 && (answer = getopt_long(argc, argv, "+:qht", long_options, NULL)) != -1) {
         const struct pf_flag *flag = flag_of(command, answer);
         if (flag)

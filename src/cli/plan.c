@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <pinfold/pinfold.h>
@@ -120,7 +119,7 @@ static int run_plan(const struct pf_command *command, int argc, char **argv)
         status = pf_usage_error(command, "--sync without --seed has nowhere to go: name a "
                                          "directory, --sync=DIR");
     else if (options.wants_sync && stat(options.workspace, &st) < 0) {
-        pf_say("open the workspace %s: %s", options.workspace, strerror(errno));
+        pf_say("open the workspace %s: %s", options.workspace, pf_error_words(errno));
         status = PF_EXIT_FAILED;
     } else {
         /* Nothing runs: files are looked at, which takes no jail. */
@@ -136,7 +135,10 @@ const struct pf_command pf_command_plan = {
     .usage = "--seed DIR [OPTION]... | --workspace DIR --sync[=DIR] [OPTION]...",
     .summary = "list what a seed or a sync would copy, and change nothing",
     .help = "One line for each path: copy, overwrite, identical, skip or error; what is skipped\n"
-            "says why behind a #. Options mean what they mean for 'pinfold run'.",
+            "says why behind a #. Options mean what they mean for 'pinfold run'.\n"
+            "\n"
+            "The exit status is 0, or 125 when something in the plan is an error, unless --json\n"
+            "tells it, and when pinfold itself failed.",
     .bit = PF_FOR_PLAN,
     .run = run_plan,
 };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/policy.h"
+#include "cli/say.h"
 
 #define FILE_NAME "pinfold.toml"
 
@@ -19,7 +20,8 @@ enum { FILE_MAX = 256 * 1024 };
 static int fail(struct pinfold_error *err, int code, int error, const char *path, const char *what)
 {
     *err = (struct pinfold_error){ .code = code, .sys_errno = error };
-    snprintf(err->msg, sizeof(err->msg), "read %.150s: %s", path, error ? strerror(error) : what);
+    snprintf(err->msg, sizeof(err->msg), "read %.150s: %s", path,
+             error ? pf_error_words(error) : what);
     return -code;
 }
 

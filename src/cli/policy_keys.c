@@ -31,7 +31,7 @@ const struct pf_key pf_keys[] = {
     { "limits.workspace-size", "workspace-size", "what the disk can spare", PF_SIZE, PF_MAY_LOWER,
       NULL },
     { "limits.timeout", "timeout", "120", PF_NUMBER, PF_MAY_LOWER, NULL },
-    { "limits.max-output", "max-output", "100000", PF_SIZE, PF_MAY_LOWER, NULL },
+    { "limits.max-output", "max-output", "30000", PF_SIZE, PF_MAY_LOWER, NULL },
     { "agentcore.region", "region", "AWS_REGION, or the profile's", PF_TEXT, PF_MAY_NOT,
       "agentcore" },
     { "agentcore.profile", "profile", "none", PF_TEXT, PF_MAY_NOT, "agentcore" },

@@ -11,11 +11,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "cli/interrupt.h"
+#include "cli/say.h"
 #include "cli/screen.h"
 
 /* How long to wait before typing again into a terminal that takes no more: there is no descriptor
@@ -45,7 +45,7 @@ static int fail_os(struct pinfold_error *err, int sys_errno, const char *what)
 {
     err->code = PINFOLD_EOS;
     err->sys_errno = sys_errno;
-    snprintf(err->msg, sizeof(err->msg), "%s: %s", what, strerror(sys_errno));
+    snprintf(err->msg, sizeof(err->msg), "%s: %s", what, pf_error_words(sys_errno));
     return -PINFOLD_EOS;
 }
 
@@ -191,7 +191,7 @@ static int watch_signals(sigset_t *old)
     sigaddset(&set, SIGWINCH);
     sigaddset(&set, SIGCONT);
     sigaddset(&set, SIGTSTP);
-    sigprocmask(SIG_BLOCK, &set, old);
+    pthread_sigmask(SIG_BLOCK, &set, old);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -227,7 +227,7 @@ int pf_relay(struct pinfold_sandbox *sandbox, struct pinfold_terminal_options *w
     pinfold_terminal_close(relay->terminal);
     if (relay->signals >= 0)
         close(relay->signals);
-    sigprocmask(SIG_SETMASK, &old, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     free(relay);
     return r;
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <pinfold/pinfold.h>
@@ -93,7 +92,8 @@ static int stopped(struct run *run)
         return PF_EXIT_TIMEOUT;
     }
     pf_say("write to %s: %s; the command was stopped",
-           run->out.failed_fd == STDERR_FILENO ? "stderr" : "stdout", strerror(run->out.failed));
+           run->out.failed_fd == STDERR_FILENO ? "stderr" : "stdout",
+           pf_error_words(run->out.failed));
     return PF_EXIT_FAILED;
 }
 

@@ -16,6 +16,13 @@ void pf_say_set_quiet(bool quiet)
     is_quiet = quiet;
 }
 
+const char *pf_error_words(int sys_errno)
+{
+    const char *words = strerrordesc_np(sys_errno);
+
+    return words ? words : "unknown error";
+}
+
 int pf_put(int fd, const char *data, size_t len)
 {
     while (len) {

@@ -36,6 +36,10 @@ char *pf_printable(const char *text);
 /* "17 B", "34 KiB": buffer holds at least 32 bytes. Returns buffer. */
 const char *pf_format_size(uint64_t bytes, char *buffer);
 
+/* The system's words for an error; as strerror(3), which some C libraries keep in one place for all
+ * threads. */
+const char *pf_error_words(int sys_errno);
+
 /* Write all of it, whatever write(2) does. Returns 0 or the errno. */
 int pf_put(int fd, const char *data, size_t len);
 

@@ -64,14 +64,14 @@ static int start_guard(struct pf_screen *screen)
     if (pipe2(ends, O_CLOEXEC) < 0)
         return errno;
     sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &old); /* our handlers are not the guard's */
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* our handlers are not the guard's */
     screen->guard = fork();
     sys_errno = errno;
     if (screen->guard == 0) {
         close(ends[1]);
         be_guard(screen, ends[0]);
     }
-    sigprocmask(SIG_SETMASK, &old, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
     close(ends[0]);
     if (screen->guard < 0) {
         close(ends[1]);

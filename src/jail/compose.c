@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,8 +72,8 @@ static int add_tmpfs(struct pf_draft *draft, const struct pinfold_limits *limits
     if (bytes == PINFOLD_UNLIMITED)
         snprintf(text, sizeof(text), "mode=%o,size=0,nr_inodes=0", (unsigned)mode);
     else
-        snprintf(text, sizeof(text), "mode=%o,size=%llu,nr_inodes=%llu", (unsigned)mode,
-                 (unsigned long long)bytes, (unsigned long long)(bytes / BYTES_PER_INODE + 64));
+        snprintf(text, sizeof(text), "mode=%o,size=%" PRIu64 ",nr_inodes=%" PRIu64, (unsigned)mode,
+                 bytes, bytes / BYTES_PER_INODE + 64);
     return add(draft, PF_OP_TMPFS, 0, 0, target, text);
 }
 

@@ -21,7 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/number.h"
+
 #define HEAD_MAX 16384
+#define SCHEME "http://"
 
 static int fail(const char *what, const char *text, int error)
 {
@@ -37,7 +40,7 @@ static const char *proxy_url(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *url = getenv(names[i]);
 
-        if (url && strncmp(url, "http://", 7) == 0)
+        if (url && strncmp(url, SCHEME, strlen(SCHEME)) == 0)
             return url;
     }
     return NULL;
@@ -96,19 +99,26 @@ static int connect_direct(const char *host, const char *port)
     return fail("no_proxy names a host that is not an address: ", host, 0);
 }
 
-/* Only http://ADDRESS:PORT. */
+/* Only http://ADDRESS:PORT, and whatever path. */
 static int connect_proxy(void)
 {
     const char *url = proxy_url();
     struct sockaddr_in to = { .sin_family = AF_INET };
     char address[INET_ADDRSTRLEN] = "";
-    unsigned port = 0;
+    const char *at;
+    uint64_t port = 0;
+    size_t len;
 
     if (!url)
         return fail("no http:// proxy in ALL_PROXY or https_proxy: this sandbox has no network", "",
                     0);
-    if (sscanf(url, "http://%15[0-9.]:%5u", address, &port) != 2 || port == 0 || port > 65535 ||
-        inet_pton(AF_INET, address, &to.sin_addr) != 1)
+    at = url + strlen(SCHEME);
+    len = strspn(at, "0123456789.");
+    if (len < sizeof(address))
+        memcpy(address, at, len); /* and otherwise it is no address */
+    at += len;
+    if (inet_pton(AF_INET, address, &to.sin_addr) != 1 || *at++ != ':' ||
+        !pf_take_number(&at, UINT16_MAX, &port) || port == 0)
         return fail("not http://ADDRESS:PORT: ", url, 0);
     to.sin_port = htons((uint16_t)port);
     return connect_to(&to, sizeof to, url);

@@ -137,8 +137,8 @@ bool pf_egress_lookup_work(struct pf_egress_lookup *lookup)
         int fd = events[i].data.fd;
 
         /* An error shows on whichever of the two is asked about. */
-        ares_process_fd(lookup->channel, what & ~(uint32_t)EPOLLOUT ? fd : ARES_SOCKET_BAD,
-                        what & EPOLLOUT ? fd : ARES_SOCKET_BAD);
+        ares_process_fd(lookup->channel, (what & ~(uint32_t)EPOLLOUT) ? fd : ARES_SOCKET_BAD,
+                        (what & EPOLLOUT) ? fd : ARES_SOCKET_BAD);
     }
     if (count <= 0) /* timeouts alone */
         ares_process_fd(lookup->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);

@@ -73,7 +73,7 @@ static bool is_chrooted(void)
         found = sscanf(line, "%*s %*s %*s %*s %2s", point) == 1 && strcmp(point, "/") == 0;
     free(line);
     if (file)
-        fclose(file);
+        (void)fclose(file);
     return !found ||
            (same_file("/proc/1/ns/mnt", "/proc/self/ns/mnt") && !same_file("/proc/1/root", "/"));
 }

@@ -127,7 +127,7 @@ static void check(int r, const char *what)
     if (r == 0)
         return;
     fprintf(stderr, "gen_filter: %s: error %d\n", what, -r);
-    exit(1);
+    _exit(1);
 }
 
 static void refuse(scmp_filter_ctx filter, int error, const char *name, unsigned count,
@@ -137,7 +137,7 @@ static void refuse(scmp_filter_ctx filter, int error, const char *name, unsigned
 
     if (number == __NR_SCMP_ERROR) {
         fprintf(stderr, "gen_filter: no such system call: %s\n", name);
-        exit(1);
+        _exit(1);
     }
     if (number < 0) /* not on this architecture */
         return;
@@ -299,7 +299,7 @@ static void print_program(const char *name, const struct sock_filter *before, si
     len = pread(fd, program, sizeof(program), 0);
     if (len <= 0 || (size_t)len == sizeof(program) || (size_t)len % sizeof(program[0]) != 0) {
         fprintf(stderr, "gen_filter: cannot read the program back\n");
-        exit(1);
+        _exit(1);
     }
     close(fd);
     printf("#define %s", name);
@@ -317,7 +317,7 @@ static scmp_filter_ctx new_filter(void)
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 
     if (!filter)
-        exit(1);
+        _exit(1);
     /* Programs of another architecture of this processor, whose numbers mean something else. */
     check(seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "attribute");
     /* A tree instead of a list: when the filter is installed the kernel runs it once for each

@@ -39,6 +39,8 @@ void init_helper_end(struct init_helper *helper);
 /* Send an event that brings a descriptor. */
 void init_send(enum pf_init_event event, int fd);
 
+/* Whether what came as a plan is one, so that whoever follows its numbers stays within it. */
+bool init_plan_is_whole(const struct pf_plan *plan, size_t size);
 /* Call use for each operation between two offsets in turn. */
 void init_each(const struct pf_plan *plan, size_t from, size_t to,
                void (*use)(const struct pf_op *op));

@@ -89,29 +89,7 @@ void init_send(enum pf_init_event event, int fd)
     send_message(&(struct pf_init_message){ .event = event }, fd);
 }
 
-const char *init_target(const struct pf_op *op)
-{
-    return (const char *)(op + 1);
-}
-
-const char *init_text(const struct pf_op *op)
-{
-    return init_target(op) + op->target_len;
-}
-
-void init_each(const struct pf_plan *plan, size_t from, size_t to,
-               void (*use)(const struct pf_op *op))
-{
-    const char *start = (const char *)plan;
-
-    for (size_t at = from; at < to;) {
-        const struct pf_op *op = (const void *)(start + at);
-        use(op);
-        at += op->size;
-    }
-}
-
-static const struct pf_plan *map_plan(int fd)
+static const struct pf_plan *map_plan(int fd, size_t *ret_size)
 {
     struct stat st;
     const struct pf_plan *plan;
@@ -122,6 +100,7 @@ static const struct pf_plan *map_plan(int fd)
     if (plan == MAP_FAILED)
         init_fail("read the plan", "");
     close(fd);
+    *ret_size = (size_t)st.st_size;
     return plan;
 }
 
@@ -159,10 +138,8 @@ static const struct pf_plan *receive_plan(int *ret_lent)
     size_t count, len = receive(received_plan, sizeof(received_plan), fds, &count);
 
     if (len == 1 && count > 0)
-        plan = map_plan(fds[--count]);
-    else if (len < sizeof(*plan) || len != plan->size)
-        count = SIZE_MAX;
-    if (count != plan->lent) {
+        plan = map_plan(fds[--count], &len);
+    if (!init_plan_is_whole(plan, len) || count != plan->lent) {
         errno = EPROTO;
         init_fail("receive the plan", "");
     }
@@ -199,7 +176,7 @@ static int take_signals(void)
     int fd;
 
     sigfillset(&set);
-    sigprocmask(SIG_SETMASK, &set, NULL);
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
     pf_default_signals();
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);

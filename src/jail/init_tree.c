@@ -36,12 +36,24 @@ static int set_attributes(int dir, const char *path, unsigned flags, uint64_t se
     return (int)syscall(SYS_mount_setattr, dir, path, flags, &attr, sizeof(attr));
 }
 
+/* A limit of file sizes cuts one write, and it is the next that says so. */
+static bool write_whole(int fd, const char *text, size_t len)
+{
+    ssize_t n = 0;
+
+    for (; len > 0; text += n, len -= (size_t)n) {
+        n = write(fd, text, len);
+        if (n <= 0)
+            return false;
+    }
+    return true;
+}
+
 static void write_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    size_t len = strlen(text);
 
-    if (fd < 0 || write(fd, text, len) != (ssize_t)len)
+    if (fd < 0 || !write_whole(fd, text, strlen(text)))
         init_fail("write the file", path);
     close(fd);
 }
@@ -89,7 +101,7 @@ static void make_dir(const struct pf_op *op, const char *target)
 
 static void make_file(const struct pf_op *op, const char *target)
 {
-    ssize_t len = (ssize_t)op->text_len - 1;
+    size_t len = op->text_len - 1;
     int fd;
 
     if (len == 0) { /* most are there to be mounted on */
@@ -98,7 +110,7 @@ static void make_file(const struct pf_op *op, const char *target)
         return;
     }
     fd = open(target, O_WRONLY | O_CREAT | O_EXCL, op->mode);
-    if (fd < 0 || write(fd, init_text(op), (size_t)len) != len)
+    if (fd < 0 || !write_whole(fd, init_text(op), len))
         init_fail("make the file", target);
     close(fd);
 }

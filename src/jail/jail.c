@@ -129,13 +129,13 @@ static int hand_over(const struct pf_jail *jail, struct iovec data, const int *f
                      struct pinfold_error *err)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_INIT_FDS_MAX * sizeof(int))] = { 0 };
-    struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1 };
-    struct cmsghdr *part;
+    struct msghdr message = { .msg_iov = &data,
+                              .msg_iovlen = 1,
+                              .msg_control = control,
+                              .msg_controllen = count > 0 ? CMSG_SPACE(count * sizeof(int)) : 0 };
+    struct cmsghdr *part = CMSG_FIRSTHDR(&message);
 
-    if (count > 0) {
-        message.msg_control = control;
-        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        part = CMSG_FIRSTHDR(&message);
+    if (part) {
         part->cmsg_level = SOL_SOCKET;
         part->cmsg_type = SCM_RIGHTS;
         part->cmsg_len = CMSG_LEN(count * sizeof(int));

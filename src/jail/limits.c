@@ -2,12 +2,14 @@
 #include "jail/limits.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/number.h"
 
 #define DEFAULT_MEMORY_BYTES (4ULL << 30)
 #define DEFAULT_PROCESSES 1024
@@ -39,10 +41,11 @@ void pf_limits_resolve(struct pinfold_limits *limits)
 bool pf_limits_have_pid_max(void)
 {
     struct utsname kernel;
-    unsigned major = 0, minor = 0;
+    const char *at = kernel.release;
+    uint64_t major, minor;
 
-    return uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
-           (major > 6 || (major == 6 && minor >= 14));
+    return uname(&kernel) == 0 && pf_take_number(&at, UINT_MAX, &major) && *at++ == '.' &&
+           pf_take_number(&at, UINT_MAX, &minor) && (major > 6 || (major == 6 && minor >= 14));
 }
 
 /* Below these a sandbox cannot run even a command that does nothing, and what happens instead says

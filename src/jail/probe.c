@@ -211,7 +211,7 @@ static bool find_group(const char *controller, char group[static 512])
                    strlen(strcmp(path, "/") == 0 ? "" : path) + 1);
     }
     if (file)
-        fclose(file);
+        (void)fclose(file);
     return found;
 }
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/text_stream.h"
+
 void pf_mcp_audit_init(struct pf_mcp_audit *audit)
 {
     pthread_mutex_init(&audit->lock, NULL);
@@ -40,7 +42,7 @@ json_t *pf_mcp_audit_text(struct pf_mcp_audit *audit)
 {
     char *text = NULL;
     size_t len = 0, first;
-    FILE *to = open_memstream(&text, &len);
+    FILE *to = pf_text_stream(&text, &len);
     json_t *value = NULL;
 
     if (!to)

@@ -12,10 +12,12 @@ enum { NAME_MAX_LENGTH = 255 };
 
 static bool is_port(const char *text)
 {
-    size_t digits = strspn(text, "0123456789");
+    size_t digits;
 
-    return !*text || (*text == ':' && (digits = strspn(text + 1, "0123456789")) > 0 &&
-                      digits <= 5 && !text[1 + digits]);
+    if (*text != ':')
+        return !*text;
+    digits = strspn(text + 1, "0123456789");
+    return digits > 0 && digits <= 5 && !text[1 + digits];
 }
 
 /* Take "name", "name:port" or "[address]:port" apart. */

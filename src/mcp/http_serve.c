@@ -26,7 +26,7 @@ static int fail(struct pinfold_error *err, int code, int error, const char *what
 {
     *err = (struct pinfold_error){ .code = code, .sys_errno = error };
     snprintf(err->msg, sizeof(err->msg), "--http %.80s: %.150s", what,
-             error ? strerror(error) : why);
+             error ? pf_error_words(error) : why);
     return -code;
 }
 
@@ -49,7 +49,7 @@ static bool read_place(const char *text, struct place *ret)
     uint16_t port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
     char name[INET6_ADDRSTRLEN];
     bool bracketed = *text == '[' && colon[-1] == ']';
-    size_t len = (size_t)(colon - text) - 2 * bracketed;
+    size_t len = (size_t)(colon - text) - (bracketed ? 2 : 0);
 
     *ret = (struct place){ 0 };
     if (len >= sizeof(name))
@@ -121,7 +121,7 @@ static void tell(const struct pf_http *http, const struct place *place)
             printf("token %s %s %s\n", token->name,
                    token->mode == PINFOLD_READ_ONLY ? "read_only" : "read_write", token->value);
     }
-    fflush(stdout);
+    (void)fflush(stdout);
 }
 
 /* ---- life ---- */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/say.h"
 #include "mcp/http_check.h"
 
 enum { MADE_LENGTH = 64, SHORTEST = 16, SPEC_MAX = 512 };
@@ -19,7 +20,8 @@ static int fail(struct pinfold_error *err, int code, int error, const char *what
     if (!err)
         return -code;
     *err = (struct pinfold_error){ .code = code, .sys_errno = error };
-    snprintf(err->msg, sizeof(err->msg), "token %.150s: %s", what, error ? strerror(error) : why);
+    snprintf(err->msg, sizeof(err->msg), "token %.150s: %s", what,
+             error ? pf_error_words(error) : why);
     return -code;
 }
 
@@ -91,8 +93,9 @@ static int take_variable(struct pf_http_token *token, const char *name, struct p
     int r = value ? set_value(token, value, strlen(value), err)
                   : fail(err, PINFOLD_EVALUE, 0, name, "there is no such variable");
 
-    /* Commands without isolation would inherit it. */
-    unsetenv(name);
+    /* Commands without isolation would inherit it. No thread looks at the environment before the
+     * first request. */
+    unsetenv(name); /* NOLINT(concurrency-mt-unsafe) */
     return r;
 }
 

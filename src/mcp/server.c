@@ -97,7 +97,7 @@ int pf_mcp_server_new(const struct pf_options *options, struct pf_mcp_server **r
     failed = r < 0 ? 0 : pthread_create(&server->keeper, NULL, keep, server);
     if (failed) {
         *err = (struct pinfold_error){ .code = PINFOLD_EOS, .sys_errno = failed };
-        snprintf(err->msg, sizeof(err->msg), "make a thread: %s", strerror(failed));
+        snprintf(err->msg, sizeof(err->msg), "make a thread: %s", pf_error_words(failed));
         r = -PINFOLD_EOS;
     }
     if (r < 0) {

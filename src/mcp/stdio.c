@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/say.h"
 #include "mcp/call.h"
 #include "mcp/state.h"
 #include "mcp/stop.h"
@@ -215,7 +216,8 @@ static int take_descriptors(struct stdio *io, struct pinfold_error *err)
     io->out = fcntl(1, F_DUPFD_CLOEXEC, 3);
     if (null < 0 || io->in < 0 || io->out < 0 || dup2(null, 0) < 0 || dup2(2, 1) < 0) {
         *err = (struct pinfold_error){ .code = PINFOLD_EOS, .sys_errno = errno };
-        snprintf(err->msg, sizeof(err->msg), "take over stdin and stdout: %s", strerror(errno));
+        snprintf(err->msg, sizeof(err->msg), "take over stdin and stdout: %s",
+                 pf_error_words(errno));
         r = -PINFOLD_EOS;
     }
     if (null > 2)

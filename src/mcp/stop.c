@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "cli/interrupt.h"
+#include "cli/say.h"
 
 static int wake = -1;
 static volatile sig_atomic_t caught;
@@ -30,7 +30,7 @@ int pf_mcp_stop_catch(struct pinfold_error *err)
     wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (wake < 0) {
         *err = (struct pinfold_error){ .code = PINFOLD_EOS, .sys_errno = errno };
-        snprintf(err->msg, sizeof(err->msg), "make an eventfd: %s", strerror(errno));
+        snprintf(err->msg, sizeof(err->msg), "make an eventfd: %s", pf_error_words(errno));
         return -PINFOLD_EOS;
     }
     pf_signals_catch(&action);

@@ -8,6 +8,7 @@
 #include <pinfold/search.h>
 
 #include "cli/say.h"
+#include "cli/text_stream.h"
 #include "mcp/output.h"
 #include "mcp/state.h"
 #include "mcp/tool.h"
@@ -101,7 +102,7 @@ static int show(struct pf_mcp_session *session, const struct pinfold_search_resu
     json_t *list = json_array();
     char *text = NULL;
     size_t len = 0, shown;
-    FILE *to = open_memstream(&text, &len);
+    FILE *to = pf_text_stream(&text, &len);
     bool more;
 
     if (!to) {

@@ -9,6 +9,7 @@
 
 #include "cli/json.h"
 #include "cli/say.h"
+#include "cli/text_stream.h"
 #include "mcp/output.h"
 #include "mcp/state.h"
 #include "mcp/tape.h"
@@ -150,7 +151,7 @@ static int show_changes(struct pf_mcp_session *session, const struct pinfold_cha
 {
     char *text = NULL;
     size_t len = 0;
-    FILE *to = open_memstream(&text, &len);
+    FILE *to = pf_text_stream(&text, &len);
 
     if (!to) {
         pf_mcp_tape_free(tape);
@@ -241,7 +242,7 @@ static void show_plan(const struct pinfold_plan *plan, struct pf_mcp_result *ret
     struct pinfold_strings none = { 0 };
     char *text = NULL;
     size_t len = 0, listed = 0, left = 0;
-    FILE *to = open_memstream(&text, &len);
+    FILE *to = pf_text_stream(&text, &len);
 
     for (size_t i = 0; to && i < plan->count; i++) {
         const struct pinfold_plan_entry *entry = &plan->items[i];

@@ -356,18 +356,37 @@ static void hide(char *text, const char *secret)
     }
 }
 
-static void hide_secrets(const struct operation *op, struct pf_agentcore_trouble *trouble)
+/* The text may be NULL. */
+static void hide_secrets(const struct operation *op, char *text)
 {
-    if (trouble->message.data) {
-        hide(trouble->message.data, op->credentials.session_token);
-        hide(trouble->message.data, op->credentials.secret_key);
+    if (text) {
+        hide(text, op->credentials.session_token);
+        hide(text, op->credentials.secret_key);
     }
+}
+
+static void hide_trouble(const struct operation *op, struct pf_agentcore_trouble *trouble)
+{
+    hide_secrets(op, trouble->code);
+    hide_secrets(op, trouble->message.data);
+}
+
+/* What the service calls the request, for its support. */
+static const char *request_id(const struct operation *op, char buffer[static PF_QUOTE_MAX])
+{
+    const char *header = pf_http_header(&op->response, "x-amzn-requestid");
+    _cleanup_free_ char *text = header ? strdup(header) : NULL;
+
+    if (!text)
+        return "without an id";
+    hide_secrets(op, text);
+    return pf_quote(text, buffer);
 }
 
 static int fail_with(const struct operation *op, const struct pf_agentcore_trouble *trouble,
                      enum remedy remedy, struct pinfold_error *err)
 {
-    const char *request_id = pf_http_header(&op->response, "x-amzn-requestid");
+    char id[PF_QUOTE_MAX];
     const char *message = trouble->message.data ? trouble->message.data : "";
     bool gone = pf_agentcore_trouble_gone(trouble);
 
@@ -377,8 +396,7 @@ static int fail_with(const struct operation *op, const struct pf_agentcore_troub
     pf_fail(err, PINFOLD_EBACKEND, "AgentCore %s: HTTP %d %s (request %s)%s%s",
             op->request->operation, op->response.status,
             trouble->code[0] ? PF_QUOTE(trouble->code) : "without an error code",
-            request_id ? PF_QUOTE(request_id) : "without an id", *message ? ": " : "",
-            PF_QUOTE(message));
+            request_id(op, id), *message ? ": " : "", PF_QUOTE(message));
     if (err) {
         err->http_status = op->response.status;
         err->retryable = remedy == THROTTLED || remedy == LATER ||
@@ -422,7 +440,7 @@ static int judge(struct operation *op, enum remedy *ret_remedy, struct pinfold_e
         pf_agentcore_trouble_read(&op->response, trouble);
     }
     *ret_remedy = remedy_for(op, trouble);
-    hide_secrets(op, trouble);
+    hide_trouble(op, trouble);
     r = fail_with(op, trouble, *ret_remedy, err);
     pf_buf_done(&own.message);
     return *ret_remedy == GIVE_UP ? r : 1;

@@ -27,8 +27,8 @@ static void set_code(struct pf_agentcore_trouble *trouble, const char *text, siz
             start = i + 1;
     }
     len -= start;
-    if (len >= sizeof(trouble->code))
-        len = sizeof(trouble->code) - 1;
+    if (len >= sizeof(trouble->code)) /* none, and half of what was quoted cannot be hidden */
+        len = 0;
     memcpy(trouble->code, text + start, len);
     trouble->code[len] = '\0';
 }

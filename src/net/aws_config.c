@@ -35,7 +35,7 @@ static int file_path(const char *variable, const char *usual, struct pf_buf *ret
 static int load(const char *variable, const char *usual, struct pf_ini *ini,
                 struct pinfold_error *err)
 {
-    PF_CLEANUP(pf_buf_done) struct pf_buf path = PF_BUF_INIT(64 * 1024);
+    PF_CLEANUP(pf_buf_done) struct pf_buf path = PF_BUF_INIT(64 << 10);
     int r = file_path(variable, usual, &path, err);
 
     if (r == 0 && path.len > 0)

@@ -85,7 +85,7 @@ int pf_aws_container(struct pf_aws_ask *ask, struct pf_aws_credentials *ret,
                      struct pinfold_error *err)
 {
     PF_CLEANUP(pf_aws_reply_done) struct pf_aws_reply reply = { 0 };
-    PF_CLEANUP(pf_buf_done) struct pf_buf url = PF_BUF_INIT(8 * 1024);
+    PF_CLEANUP(pf_buf_done) struct pf_buf url = PF_BUF_INIT(8 << 10);
     _cleanup_wipe_ struct pf_buf token = { 0 };
     struct pf_header headers[] = { { "accept", "application/json" }, { "authorization", NULL } };
     int r = find_url(&url, err), has_token;

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "net/aws_sources.h"
 
-#define MANDATORY_NS (10 * 60 * PF_NS_PER_SEC)
+#define MANDATORY_NS (INT64_C(10) * 60 * PF_NS_PER_SEC)
 #define RETRY_NS (60 * PF_NS_PER_SEC) /* after a renewal in good time has failed */
 
 struct renewal {
@@ -215,10 +215,10 @@ static int renew_early(struct pf_aws_provider *provider, int64_t deadline,
                        struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct pinfold_error local = PINFOLD_ERROR_INIT;
-    struct renewal *renewal;
+    struct renewal *renewal = NULL;
     int r = begin(provider, &renewal, &local);
 
-    if (r == 0)
+    if (renewal)
         r = renew(provider, renewal, deadline, cancel, &local);
     if (r == -PINFOLD_ECANCELLED) {
         if (err)
@@ -234,7 +234,7 @@ static int renew_early(struct pf_aws_provider *provider, int64_t deadline,
 static int ready(struct pf_aws_provider *provider, int64_t deadline, struct pinfold_cancel *cancel,
                  struct pinfold_error *err)
 {
-    struct renewal *renewal;
+    struct renewal *renewal = NULL;
     int r = 0;
 
     for (;;) {
@@ -248,7 +248,7 @@ static int ready(struct pf_aws_provider *provider, int64_t deadline, struct pinf
                            : renew_early(provider, deadline, cancel, err);
         if (!provider->running) {
             r = begin(provider, &renewal, err);
-            return r < 0 ? r : renew(provider, renewal, deadline, cancel, err);
+            return renewal ? renew(provider, renewal, deadline, cancel, err) : r;
         }
         r = join(provider, provider->running, deadline, cancel, err);
         if (r < 0)

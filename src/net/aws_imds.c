@@ -73,7 +73,7 @@ static int find_base(struct imds *imds, struct pinfold_error *err)
 static int send(struct imds *imds, const char *method, const char *path, const char *rest,
                 struct pf_aws_reply *ret, struct pinfold_error *err)
 {
-    PF_CLEANUP(pf_buf_done) struct pf_buf url = PF_BUF_INIT(8 * 1024);
+    PF_CLEANUP(pf_buf_done) struct pf_buf url = PF_BUF_INIT(8 << 10);
     bool put = strcmp(method, "PUT") == 0;
     const struct pf_header ttl = { "x-aws-ec2-metadata-token-ttl-seconds", "21600" };
     const struct pf_header token = { "x-aws-ec2-metadata-token", imds->token.data };

@@ -17,7 +17,7 @@
 #define PF_AWS_FILE_MAX ((size_t)1024 * 1024)
 #define PF_AWS_REPLY_MAX ((size_t)64 * 1024)
 #define PF_AWS_TOKEN_MAX ((size_t)32 * 1024) /* of a token in a file */
-#define PF_AWS_EXPIRY_NS (15 * 60 * INT64_C(1000000000))
+#define PF_AWS_EXPIRY_NS (INT64_C(15) * 60 * 1000000000)
 
 /* One search for credentials. */
 struct pf_aws_ask {

@@ -190,7 +190,7 @@ static int take_token(const struct sso *sso, json_t *cache, const struct pf_aws_
                        json ? "accessToken or expiresIn is missing" : wrong);
     when = time(NULL) + (time_t)json_integer_value(lasts);
     gmtime_r(&when, &utc);
-    strftime(expires, sizeof(expires), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    (void)strftime(expires, sizeof(expires), "%Y-%m-%dT%H:%M:%SZ", &utc);
     if (set_text(cache, "accessToken", token) < 0 || set_text(cache, "expiresAt", expires) < 0 ||
         (refresh && set_text(cache, "refreshToken", refresh) < 0))
         return pf_fail_nomem(err);
@@ -214,7 +214,7 @@ static int refresh_token(const struct pf_aws_ask *ask, const struct sso *sso, js
 {
     static const struct pf_header header = { "content-type", "application/json" };
     PF_CLEANUP(pf_aws_reply_done) struct pf_aws_reply reply = { 0 };
-    PF_CLEANUP(pf_buf_done) struct pf_buf url = PF_BUF_INIT(8 * 1024);
+    PF_CLEANUP(pf_buf_done) struct pf_buf url = PF_BUF_INIT(8 << 10);
     _cleanup_wipe_ struct pf_buf body = { 0 };
     int r = pf_aws_endpoint(ask, "sso_oidc", "oidc", sso->region, &url, err);
 
@@ -310,7 +310,7 @@ static int ask_portal(const struct pf_aws_ask *ask, const struct sso *sso, const
     const struct pf_header header = { "x-amz-sso_bearer_token",
                                       pf_aws_json_text(cache, "accessToken") };
     PF_CLEANUP(pf_aws_reply_done) struct pf_aws_reply reply = { 0 };
-    PF_CLEANUP(pf_buf_done) struct pf_buf url = PF_BUF_INIT(8 * 1024);
+    PF_CLEANUP(pf_buf_done) struct pf_buf url = PF_BUF_INIT(8 << 10);
     int r = role_url(ask, sso, &url, err);
 
     if (r == 0 && strpbrk(header.value, "\r\n"))
@@ -339,7 +339,7 @@ int pf_aws_sso(struct pf_aws_ask *ask, const char *profile, struct pf_aws_creden
                struct pinfold_error *err)
 {
     PF_CLEANUP(sso_done)
-    struct sso sso = { .profile = profile, .cache_path = PF_BUF_INIT(64 * 1024) };
+    struct sso sso = { .profile = profile, .cache_path = PF_BUF_INIT(64 << 10) };
     _cleanup_json_ json_t *cache = NULL;
     int r;
 

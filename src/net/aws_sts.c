@@ -153,7 +153,7 @@ static int perform_signed(const struct pf_aws_ask *ask, const struct sts_call *c
                           const struct pf_aws_credentials *source, struct pf_aws_credentials *ret,
                           struct pinfold_error *err)
 {
-    PF_CLEANUP(pf_buf_done) struct pf_buf authorization = PF_BUF_INIT(16 * 1024);
+    PF_CLEANUP(pf_buf_done) struct pf_buf authorization = PF_BUF_INIT(16 << 10);
     const struct pf_aws_keys keys = { source->access_key, source->secret_key,
                                       source->session_token };
     struct pf_sigv4_request request = { .method = "POST", .region = call->region };

@@ -34,14 +34,14 @@
 #undef curl_easy_getinfo
 #undef curl_easy_setopt
 
-#define POINTER(name) __typeof__(&curl_##name) name;
+#define POINTER(name) __typeof__(curl_##name) *(name);
 static struct {
     FUNCTIONS(POINTER)
 } lib;
 
 static int fail(struct pinfold_error *err)
 {
-    const char *why = dlerror();
+    const char *why = dlerror(); /* NOLINT(concurrency-mt-unsafe): glibc has one for each thread */
 
     return pf_fail(err, PINFOLD_ENOTSUP,
                    "services need libcurl (Debian: apt-get install libcurl4 ca-certificates): %s",

@@ -223,13 +223,16 @@ int pf_daytona_toolbox_find(struct pf_daytona *client, const json_t *sandbox,
                             const struct pf_daytona_call *call, struct pf_daytona_toolbox *ret,
                             struct pinfold_error *err)
 {
+    /* What stands for itself in an address. */
+    static const char id_characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789-._~";
     const char *id = json_string_value(json_object_get(sandbox, "id"));
     const char *said = json_string_value(json_object_get(sandbox, "toolboxProxyUrl"));
     _cleanup_free_ char *base = NULL;
     const char *tail = "";
     int r = 0;
 
-    if (!id || strpbrk(id, "/?#%@ \\"))
+    if (!id || strspn(id, id_characters) != strlen(id) || strspn(id, ".") == strlen(id))
         return pf_fail(err, PINFOLD_EBACKEND, "Daytona: a sandbox whose id is none");
     if (said && *said)
         base = strdup(said);
@@ -245,9 +248,9 @@ int pf_daytona_toolbox_find(struct pf_daytona *client, const json_t *sandbox,
     }
     if (r == 0 && !base)
         r = pf_fail_nomem(err);
-    if (r == 0)
+    if (base)
         r = check_base(client, base, err);
-    if (r == 0)
+    if (base && r == 0)
         r = add_id(base, id, tail, &ret->base, err);
     ret->client = client;
     ret->slash = false;

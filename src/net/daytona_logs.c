@@ -41,7 +41,7 @@ int pf_daytona_demux(struct pf_daytona_demux *demux, const char *data, size_t le
         demux->matched++;
         start = i + 1;
         if (demux->matched == MARK_LEN) {
-            demux->stream = data[i];
+            demux->stream = (unsigned char)data[i];
             demux->matched = 0;
         }
     }

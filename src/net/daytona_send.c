@@ -29,7 +29,7 @@ int pf_daytona_new(const struct pf_daytona_config *config, struct pf_http *http,
         return pf_fail_nomem(err);
     client->config = config;
     client->http = http;
-    client->bearer = (struct pf_buf)PF_BUF_INIT(64 * 1024);
+    client->bearer = (struct pf_buf)PF_BUF_INIT(64 << 10);
     if (pf_buf_printf(&client->bearer, "Bearer %s", config->token) < 0) {
         pf_daytona_free(client);
         return pf_fail_nomem(err);
@@ -162,10 +162,10 @@ static const char *advice(const struct pf_daytona *client, int status)
     }
 }
 
-/* A service may quote what it was sent. */
+/* A service may quote what it was sent, and names of headers come in lower case. */
 static bool holds_secret(const struct pf_daytona *client, const char *text)
 {
-    return strstr(text, client->config->token) != NULL;
+    return strcasestr(text, client->config->token) != NULL;
 }
 
 const char *pf_daytona_words(const struct pf_daytona *client, const char *text)
@@ -206,8 +206,8 @@ static const char *throttler(const struct pf_http_response *response)
     return NULL;
 }
 
-static void say_throttled(const char *operation, const struct pf_http_response *response,
-                          struct pinfold_error *err)
+static void say_throttled(const struct pf_daytona *client, const char *operation,
+                          const struct pf_http_response *response, struct pinfold_error *err)
 {
     int seconds = pf_daytona_retry_after(response);
     const char *name = throttler(response);
@@ -216,7 +216,8 @@ static void say_throttled(const char *operation, const struct pf_http_response *
     if (seconds >= 0)
         snprintf(when, sizeof(when), "in %d s", seconds);
     pf_fail(err, PINFOLD_EBACKEND, "Daytona %s: 429: too many requests%s%s: try again %s",
-            operation, name ? " of " : "", name ? PF_QUOTE(name) : "", when);
+            operation, name ? " of " : "", name ? PF_QUOTE(pf_daytona_words(client, name)) : "",
+            when);
 }
 
 int pf_daytona_refused(const struct pf_daytona *client, const char *operation,
@@ -234,7 +235,7 @@ int pf_daytona_refused(const struct pf_daytona *client, const char *operation,
     if (text && (!*text || holds_secret(client, text)))
         text = NULL;
     if (status == 429)
-        say_throttled(operation, response, err);
+        say_throttled(client, operation, response, err);
     else if (text)
         pf_fail(err, code, "Daytona %s: %d%s: \"%s\"", operation, status, advice(client, status),
                 PF_QUOTE(text));

@@ -101,21 +101,52 @@ static void give_worker(struct pf_http *http, struct worker *worker)
 
 /* ---- what libcurl calls ---- */
 
+static int fail(struct transfer *transfer, enum pinfold_code code, bool unsent, const char *reason);
+
 static int give_up(struct transfer *transfer, int result)
 {
     transfer->result = result;
     return result;
 }
 
+/* The bytes of a line without what ends it. */
+static size_t trimmed(const char *line, size_t len)
+{
+    while (len > 0 && strchr("\r\n \t", line[len - 1]) && line[len - 1])
+        len--;
+    return len;
+}
+
+static int keep_header(struct pf_buf *headers, const char *name, size_t name_len, const char *value,
+                       size_t value_len)
+{
+    size_t start = headers->len;
+    int r = pf_buf_append(headers, name, name_len);
+
+    for (size_t i = start; r == 0 && i < headers->len; i++)
+        if (headers->data[i] >= 'A' && headers->data[i] <= 'Z')
+            headers->data[i] = (char)(headers->data[i] | 0x20);
+    if (r == 0)
+        r = pf_buf_append(headers, "", 1);
+    if (r == 0)
+        r = pf_buf_append(headers, value, value_len);
+    return r < 0 ? r : pf_buf_append(headers, "", 1);
+}
+
 static size_t take_header(char *line, size_t size, size_t count, void *ctx)
 {
     struct transfer *transfer = ctx;
     struct pf_buf *headers = &transfer->response->headers;
-    size_t len = size * count, start = headers->len;
-    const char *colon = memchr(line, ':', len), *value;
+    size_t len = size * count, used = trimmed(line, len);
+    const char *colon = memchr(line, ':', used), *value;
     int r;
 
     transfer->moved = pf_clock_now();
+    /* It would be two headers to whoever reads what is kept, or to whom it is handed on. */
+    if (memchr(line, '\0', used) || memchr(line, '\r', used)) {
+        r = fail(transfer, PINFOLD_EBACKEND, false, "a header of the reply holds a control byte");
+        return give_up(transfer, r) < 0 ? 0 : len;
+    }
     if (len >= 5 && strncmp(line, "HTTP/", 5) == 0) {
         headers->len = 0; /* those of an interim reply do not count */
         return len;
@@ -124,21 +155,9 @@ static size_t take_header(char *line, size_t size, size_t count, void *ctx)
     if (!colon)
         return len;
     value = colon + 1;
-    while (value < line + len && (*value == ' ' || *value == '\t'))
+    while (value < line + used && (*value == ' ' || *value == '\t'))
         value++;
-    size_t value_len = (size_t)(line + len - value);
-    while (value_len > 0 && strchr("\r\n \t", value[value_len - 1]))
-        value_len--;
-    r = pf_buf_append(headers, line, (size_t)(colon - line));
-    for (size_t i = start; r == 0 && i < headers->len; i++)
-        if (headers->data[i] >= 'A' && headers->data[i] <= 'Z')
-            headers->data[i] = (char)(headers->data[i] | 0x20);
-    if (r == 0)
-        r = pf_buf_append(headers, "", 1);
-    if (r == 0)
-        r = pf_buf_append(headers, value, value_len);
-    if (r == 0)
-        r = pf_buf_append(headers, "", 1);
+    r = keep_header(headers, line, (size_t)(colon - line), value, (size_t)(line + used - value));
     return give_up(transfer, r) < 0 ? 0 : len;
 }
 

@@ -35,5 +35,5 @@ int64_t pf_http_retry_after(const struct pf_http_response *response)
     if (date < 0)
         return -1;
     date -= time(NULL);
-    return date < 0 ? 0 : date > 366 * 24 * 3600 ? -1 : (int64_t)date * PF_NS_PER_SEC;
+    return date < 0 ? 0 : date > 366L * 24 * 3600 ? -1 : (int64_t)date * PF_NS_PER_SEC;
 }

@@ -218,7 +218,7 @@ static int derive_key(const struct pf_sigv4_request *request, const char *secret
 
     if (!start)
         return -PINFOLD_ENOMEM;
-    memcpy(start, "AWS4", 4);
+    memcpy(start, "AWS4", sizeof("AWS4"));
     memcpy(start + 4, secret, len + 1);
     r = hmac((const unsigned char *)start, len + 4, day, ret_key);
     OPENSSL_cleanse(start, len + 5);
@@ -248,7 +248,7 @@ static int sign(const struct pf_sigv4_request *request, const char *secret, cons
         ret_hex[2 * i] = digits[key[i] >> 4];
         ret_hex[2 * i + 1] = digits[key[i] & 15];
     }
-    ret_hex[2 * KEY_BYTES] = '\0';
+    ret_hex[PF_SHA256_HEX] = '\0';
     OPENSSL_cleanse(key, sizeof(key));
     return r;
 }

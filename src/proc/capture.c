@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "proc/spool.h"
+#include "base/spool.h"
 
 enum {
     SMALL_READ = 16 * 1024,

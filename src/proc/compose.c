@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "proc/spool.h"
+#include "base/spool.h"
 
 /* What a stream could give if the budget were its own. */
 static size_t available(const struct pf_stream *stream)

@@ -31,9 +31,9 @@ int main(void)
         return 2;
     }
     sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
     pf_default_signals();
-    signal(SIGCHLD, SIG_IGN); /* nobody waits for supervisors */
+    (void)signal(SIGCHLD, SIG_IGN); /* nobody waits for supervisors */
     setsid();
     close_range(0, 2, 0);
     close_range(PF_HELPER_FD + 1, ~0U, 0);

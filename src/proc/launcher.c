@@ -18,8 +18,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/number.h"
 
-#define SMALL_KIB (16 * 1024) /* a resident set that is cheap to fork */
+#define SMALL_KIB (16L * 1024) /* a resident set that is cheap to fork */
 /* So many commands at once, and forking is dear in a small process as well: each fork has all its
  * threads fault in the pages they write to, and waits until they have. With 64 threads the helper
  * was four times as fast. */
@@ -133,8 +134,9 @@ static pid_t fork_supervisor(const struct pf_super_spec *spec)
 static bool is_small(void)
 {
     struct rusage usage;
-    unsigned long total, resident = 0;
+    uint64_t total, resident;
     char text[128];
+    const char *at = text;
     ssize_t len;
 
     if (getrusage(RUSAGE_SELF, &usage) < 0 || usage.ru_maxrss < SMALL_KIB)
@@ -144,8 +146,9 @@ static bool is_small(void)
     if (len <= 0)
         return false;
     text[len] = '\0';
-    return sscanf(text, "%lu %lu", &total, &resident) == 2 &&
-           resident * (unsigned long)(sysconf(_SC_PAGESIZE) / 1024) < SMALL_KIB;
+    return pf_take_number(&at, UINT32_MAX, &total) && *at++ == ' ' &&
+           pf_take_number(&at, UINT32_MAX, &resident) &&
+           resident * (uint64_t)(sysconf(_SC_PAGESIZE) / 1024) < SMALL_KIB;
 }
 
 /* Under the lock. Whether a helper should be asked, in which case one runs. */

@@ -146,7 +146,7 @@ static int leader_main(void *arg)
     if (!spec->fresh_signals)
         pf_default_signals();
     sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
     if (spec->search) {
         sys_errno = search_and_execute(spec);
     } else {

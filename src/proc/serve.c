@@ -5,49 +5,97 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
-/* Room for so many strings and two NULLs. One process has one command. */
-static const char **get_vector(size_t count)
+/* What a request brings besides its numbers. A process has one command at a time; a resident has
+ * many, and keeps nothing of them. */
+struct parcel {
+    const char *texts; /* each with its NUL */
+    size_t len;
+    const char **vector; /* room for argv and envp */
+    size_t vector_size;
+};
+
+/* Room for so many texts and two NULLs. Returns false with errno. */
+static bool make_room(struct parcel *parcel, size_t count)
 {
     static const char *few[256];
     void *many;
 
+    parcel->vector = few;
     if (count + 2 <= PF_COUNT(few))
-        return few;
-    many = mmap(NULL, (count + 2) * sizeof(*few), PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return many == MAP_FAILED ? NULL : many;
+        return true;
+    parcel->vector_size = (count + 2) * sizeof(*few);
+    many = mmap(NULL, parcel->vector_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                0);
+    parcel->vector = many == MAP_FAILED ? NULL : many;
+    return parcel->vector != NULL;
 }
 
-/* The vectors, out of the request or the blob. */
-static bool unpack(const struct pf_wire_request *request, int blob, struct pf_super_spec *spec)
+/* Find the texts in the request or the blob: all of them, up to a NUL. Returns false with errno. */
+static bool open_parcel(const struct pf_wire_request *request, int blob, struct parcel *ret)
 {
-    size_t count = (size_t)request->argc + request->envc, slots = 0;
-    const char **vector = get_vector(count), *text = request->text, *end;
+    size_t count = (size_t)request->argc + request->envc;
+    struct stat st;
+    void *mapped;
 
-    if (!vector)
+    *ret = (struct parcel){ .texts = request->text, .len = request->blob_len };
+    errno = EPROTO;
+    if (request->argc == 0 || count > ret->len)
         return false;
-    if (request->has_blob)
-        text = mmap(NULL, request->blob_len, PROT_READ, MAP_PRIVATE, blob, 0);
-    if (text == MAP_FAILED)
+    if (request->has_blob) {
+        ret->texts = NULL;
+        if (fstat(blob, &st) < 0 || (uint64_t)st.st_size < ret->len)
+            return false;
+        mapped = mmap(NULL, ret->len, PROT_READ, MAP_PRIVATE, blob, 0);
+        if (mapped == MAP_FAILED)
+            return false;
+        ret->texts = mapped;
+    }
+    errno = EPROTO;
+    return ret->texts[ret->len - 1] == '\0' && make_room(ret, count);
+}
+
+static void close_parcel(const struct pf_wire_request *request, struct parcel *parcel)
+{
+    if (request->has_blob && parcel->texts)
+        munmap((void *)(uintptr_t)parcel->texts, parcel->len);
+    if (parcel->vector_size > 0 && parcel->vector)
+        munmap(parcel->vector, parcel->vector_size);
+}
+
+/* Take count texts into a list, and end that: what it held is another command's. Returns false when
+ * there are not so many. */
+static bool take_texts(const struct parcel *parcel, size_t *at, const char **list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (*at == parcel->len)
+            return false;
+        list[i] = parcel->texts + *at;
+        *at += strlen(list[i]) + 1;
+    }
+    list[count] = NULL;
+    return true;
+}
+
+/* The vectors of a command. Returns false with errno. */
+static bool unpack(const struct pf_wire_request *request, const struct parcel *parcel,
+                   struct pf_super_spec *spec)
+{
+    const char **envp = parcel->vector + request->argc + 1, *cwd[2] = { NULL };
+    size_t at = 0;
+
+    errno = EPROTO;
+    if (!take_texts(parcel, &at, cwd, request->has_cwd_path != 0) ||
+        !take_texts(parcel, &at, parcel->vector, request->argc) ||
+        !take_texts(parcel, &at, envp, request->envc))
         return false;
-    end = text + request->blob_len;
-    if (request->has_cwd_path) {
-        spec->cwd_path = text;
-        text += strlen(text) + 1;
-    }
-    for (size_t i = 0; i < count && text < end; i++) {
-        if (i == request->argc)
-            vector[slots++] = NULL;
-        vector[slots++] = text;
-        text += strlen(text) + 1;
-    }
-    vector[slots] = NULL;
-    spec->argv = vector;
-    spec->envp = vector + request->argc + 1;
+    spec->cwd_path = cwd[0];
+    spec->argv = parcel->vector;
+    spec->envp = envp;
     return true;
 }
 
@@ -72,16 +120,18 @@ void pf_serve(const struct pf_wire_request *request, const int *fds,
         .fresh_signals = true,
         .resident = resident,
     };
+    struct parcel parcel;
 
     for (int i = 0; i < 2 && !request->terminal; i++) {
         spec.read_end[i] = pipes[i];
         spec.write_end[i] = pipes[2 + i];
     }
-    if (!unpack(request, request->has_blob ? *blob : -1, &spec)) {
+    if (open_parcel(request, request->has_blob ? *blob : -1, &parcel) &&
+        unpack(request, &parcel, &spec))
+        pf_supervise(&spec);
+    else
         pf_super_fail(spec.control, errno, PF_STAGE_SETUP);
-        return;
-    }
-    pf_supervise(&spec);
+    close_parcel(request, &parcel);
 }
 
 int pf_serve_receive(int socket, struct pf_wire_request *request, int fds[static PF_WIRE_MAX])

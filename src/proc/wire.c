@@ -18,6 +18,8 @@ int pf_wire_send(int socket, const struct pf_wire_request *request, const int *f
     struct cmsghdr *part = CMSG_FIRSTHDR(&message);
     ssize_t len;
 
+    if (!part) /* there is room for one */
+        return -EINVAL;
     part->cmsg_level = SOL_SOCKET;
     part->cmsg_type = SCM_RIGHTS;
     part->cmsg_len = CMSG_LEN(count * sizeof(int));

@@ -63,7 +63,7 @@ static void put_time(json_t *object, int64_t time_ns, bool *ok)
     struct tm utc;
 
     if (gmtime_r(&seconds, &utc))
-        strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &utc);
+        (void)strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &utc);
     snprintf(text, sizeof(text), "%s.%09lldZ", day, (long long)(time_ns % PF_NS_PER_SEC));
     put_text(object, "time", text, ok);
 }

@@ -12,17 +12,6 @@
 #include "sandbox/look.h"
 #include "sandbox/sandbox.h"
 
-const char *pinfold_change_kind_name(enum pinfold_change_kind kind)
-{
-    static const char *const names[] = {
-        [PINFOLD_CHANGE_ADDED] = "added",     [PINFOLD_CHANGE_MODIFIED] = "modified",
-        [PINFOLD_CHANGE_DELETED] = "deleted", [PINFOLD_CHANGE_MODE] = "mode",
-        [PINFOLD_CHANGE_TYPE] = "type",
-    };
-
-    return (size_t)kind < PF_COUNT(names) && names[kind] ? names[kind] : "unknown";
-}
-
 void pinfold_changes_done(struct pinfold_changes *changes)
 {
     for (size_t i = 0; i < changes->count; i++)

@@ -29,7 +29,7 @@ struct pf_session **pf_session_expire(struct pinfold_manager *manager, size_t *r
     for (session = *sessions; session; session = session->in_manager.next)
         count += expired_locked(session, now);
     if (count > 0)
-        expired = calloc(count, sizeof(*expired));
+        expired = calloc(count, sizeof(struct pf_session *));
     for (session = expired ? *sessions : NULL; session; session = session->in_manager.next)
         if (expired_locked(session, now)) {
             session->state = PF_SESSION_CLOSING;

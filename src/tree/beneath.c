@@ -221,7 +221,7 @@ static int open_by_kernel(int root_fd, const char *path, int flags, mode_t mode)
 {
     struct open_how how = {
         .flags = (unsigned)flags | O_CLOEXEC,
-        .mode = flags & O_CREAT ? mode & 07777 : 0,
+        .mode = (flags & O_CREAT) ? mode & 07777 : 0,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
     };
     long fd;

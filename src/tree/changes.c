@@ -18,6 +18,17 @@
 #include "tree/data.h"
 #include "tree/file.h"
 
+const char *pinfold_change_kind_name(enum pinfold_change_kind kind)
+{
+    static const char *const names[] = {
+        [PINFOLD_CHANGE_ADDED] = "added",     [PINFOLD_CHANGE_MODIFIED] = "modified",
+        [PINFOLD_CHANGE_DELETED] = "deleted", [PINFOLD_CHANGE_MODE] = "mode",
+        [PINFOLD_CHANGE_TYPE] = "type",
+    };
+
+    return (size_t)kind < PF_COUNT(names) && names[kind] ? names[kind] : "unknown";
+}
+
 /* ---- what is looked at ---- */
 
 bool pf_changes_chosen(const struct pf_changes_request *request, const char *path)

@@ -143,7 +143,7 @@ static void side_done(struct side *side)
 
 static int number(struct classes *classes, const struct pf_lines *lines, uint32_t **ret, bool old)
 {
-    uint32_t *ids = malloc((lines->count + 1) * sizeof(*ids));
+    uint32_t *ids = calloc(lines->count + 1, sizeof(*ids));
 
     if (!ids)
         return -PINFOLD_ENOMEM;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <limits.h>
 #include <pinfold/temp_workspace.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -187,6 +188,20 @@ static void an_idle_sandbox_is_kept_awake(void **state)
         assert_true(pf_clock_now() < deadline);
         usleep(200000);
     }
+}
+
+static void one_that_may_be_idle_for_ages_is_left_alone(void **state)
+{
+    struct pinfold_daytona_options options = options_for_tests();
+
+    (void)state;
+    pinfold_backend_unref(f.backend);
+    pinfold_backend_unref(f.template);
+    options.auto_stop_minutes = INT_MAX;
+    make(&options);
+    OK(pf_backend_create(f.backend, NULL, &f.err));
+    usleep(300000);
+    assert_int_equal(count_of("sandbox.last-activity"), 0);
 }
 
 static void a_forked_child_does_not_end_the_sandbox(void **state)
@@ -504,6 +519,7 @@ int main(void)
         WITH_SANDBOX(a_sandbox_that_is_gone_is_told_to_be),
         WITH_SANDBOX(a_sandbox_that_only_seemed_to_be_gone_is_deleted),
         WITHOUT(an_idle_sandbox_is_kept_awake),
+        WITHOUT(one_that_may_be_idle_for_ages_is_left_alone),
         WITH_SANDBOX(a_forked_child_does_not_end_the_sandbox),
         WITH_SANDBOX(no_session_is_left_of_a_command),
         WITH_SANDBOX(a_command_that_may_have_run_is_not_run_again),

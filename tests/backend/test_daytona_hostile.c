@@ -238,27 +238,35 @@ static void files_of_holes_cost_nothing_here(void **state)
 
 /* ---- images ---- */
 
-static void without_gnu_tools_commands_run_and_files_say_what_they_need(void **state)
+/* A sandbox that has another program of this name. The directory it is in must be freed. */
+static struct pinfold_temp_workspace *make_with_program(const char *name, const char *text)
 {
-    static const char stub[] = "#!/bin/sh\necho \"readlink: unrecognized option: m\" >&2; exit 1\n";
     struct pinfold_daytona_options options = options_for_tests();
     struct pinfold_temp_workspace *temp;
-    struct pinfold_file_infos infos = { 0 };
     char program[500], path[4000];
     const char *const env[] = { path, NULL };
 
-    (void)state;
     pinfold_backend_unref(f.backend);
     pinfold_backend_unref(f.template);
     OK(pinfold_temp_workspace_new(&temp, &f.err));
-    snprintf(program, sizeof(program), "%s/readlink", pinfold_temp_workspace_path(temp));
+    snprintf(program, sizeof(program), "%s/%s", pinfold_temp_workspace_path(temp), name);
     snprintf(path, sizeof(path), "PATH=%s:/usr/bin:/bin", pinfold_temp_workspace_path(temp));
     _cleanup_close_ int fd = open(program, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
-    assert_int_equal(write(fd, stub, strlen(stub)), strlen(stub));
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
     close(TAKE_FD(fd));
     options.env = env;
     make(&options);
     OK(pf_backend_create(f.backend, NULL, &f.err));
+    return temp;
+}
+
+static void without_gnu_tools_commands_run_and_files_say_what_they_need(void **state)
+{
+    struct pinfold_temp_workspace *temp = make_with_program(
+            "readlink", "#!/bin/sh\necho \"readlink: unrecognized option: m\" >&2; exit 1\n");
+    struct pinfold_file_infos infos = { 0 };
+
+    (void)state;
     says("echo out; exit 3", "out\n", "", 3);
     assert_int_equal(f.ops->list_dir(f.backend->state, ".", &infos, NULL, &f.err),
                      -PINFOLD_EBACKEND);
@@ -267,6 +275,35 @@ static void without_gnu_tools_commands_run_and_files_say_what_they_need(void **s
     assert_int_equal(f.ops->write_file(f.backend->state, "x", "y", 1, false, NULL, &f.err),
                      -PINFOLD_EBACKEND);
     assert_non_null(strstr(f.err.msg, "GNU coreutils"));
+    pinfold_temp_workspace_free(temp, NULL);
+}
+
+static void a_size_or_a_mode_that_is_none_is_no_answer(void **state)
+{
+    static const char *const answers[] = { "",          "3",         "3 ",
+                                           "3 644 1",   "x 644",     "-3 644",
+                                           "+3 644",    "3 648",     "3 -644",
+                                           "3 1000644", "3 9223372", "9223372036854775808 644" };
+    struct pinfold_temp_workspace *temp = make_with_program(
+            "stat", "#!/bin/sh\n[ \"$2\" = '%s %a' ] || exec /usr/bin/stat \"$@\"\n"
+                    "[ ! -e answer ] && exec /usr/bin/stat \"$@\"; cat answer\n");
+    struct pinfold_bytes bytes = { 0 };
+
+    (void)state;
+    OK(run("echo abc >file"));
+    reads("file", "abc\n");
+    for (size_t i = 0; i < PF_COUNT(answers); i++) {
+        char command[100];
+        snprintf(command, sizeof(command), "echo '%s' >answer", answers[i]);
+        OK(run(command));
+        f.err = (struct pinfold_error)PINFOLD_ERROR_INIT;
+        assert_int_equal(f.ops->read_file(f.backend->state, "file", &bytes, NULL, &f.err),
+                         -PINFOLD_EBACKEND);
+        assert_non_null(strstr(f.err.msg, "the answer is not whole"));
+        assert_null(bytes.data);
+    }
+    OK(run("rm answer"));
+    reads("file", "abc\n");
     pinfold_temp_workspace_free(temp, NULL);
 }
 
@@ -284,6 +321,7 @@ int main(void)
         WITH_SANDBOX(odd_names_go_every_way),
         WITH_SANDBOX(files_of_holes_cost_nothing_here),
         WITHOUT(without_gnu_tools_commands_run_and_files_say_what_they_need),
+        WITHOUT(a_size_or_a_mode_that_is_none_is_no_answer),
     };
 
     return cmocka_run_group_tests_name("daytona_hostile", tests, NULL, NULL);

@@ -239,6 +239,44 @@ static void a_long_command_line_and_environment_arrive_whole(void **state)
     }
 }
 
+/* Of the address space of a process, in KiB. */
+static long size_of(struct fixture *f, long pid)
+{
+    char command[160];
+
+    snprintf(command, sizeof(command),
+             "while read -r name size rest; do [ \"$name\" != VmSize: ] || echo $size; done "
+             "</proc/%ld/status",
+             pid);
+    return run(f, command);
+}
+
+/* Variables may be secret, and are many bytes when they do not fit into the request. */
+static void what_a_command_brought_is_not_kept(void **state)
+{
+    enum { LEN = 100 * 1024, COMMANDS = 50 };
+    struct fixture *f = *state;
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+    long resident = find_resident(f), before = size_of(f, resident);
+    char *entry = malloc(LEN + 1);
+
+    assert_non_null(entry);
+    memset(entry, 'x', LEN);
+    memcpy(entry, "V=", 2);
+    entry[LEN] = '\0';
+    options.command = "true";
+    options.env = (const char *const[]){ entry, NULL };
+    for (int i = 0; i < COMMANDS; i++) {
+        struct pinfold_execute_result result;
+        assert_int_equal(f->ops->execute(f->state, &options, &result, NULL, &f->err), 0);
+        pinfold_execute_result_done(&result);
+        usleep(1000); /* it is to be free again */
+    }
+    free(entry);
+    assert_int_equal(find_resident(f), resident);
+    assert_true(before > 0 && size_of(f, resident) < before + 10 * LEN / 1024);
+}
+
 #define IN_SANDBOX(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -252,6 +290,7 @@ int main(void)
         IN_SANDBOX(a_supervisor_that_is_killed_idle_is_replaced),
         IN_SANDBOX(every_way_to_lose_a_supervisor_gives_a_result),
         IN_SANDBOX(a_long_command_line_and_environment_arrive_whole),
+        IN_SANDBOX(what_a_command_brought_is_not_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,7 @@ def test_a_project_may_tighten(place):
     ('[limits]\nprocesses = 1025', 2, "limits.processes: a file that lies in a project may only"),
     ('[limits]\nprocesses = "unlimited"', 2, "limits.processes: a file that lies in a project"),
     ('[limits]\nworkspace-size = "unlimited"', 2, "limits.workspace-size: a file that lies in a"),
+    ('[limits]\nmax-output = 30001', 2, "limits.max-output: a file that lies in a project may only"),
     ('ttl = 31', 1, "ttl: a file that lies in a project may only lower it, and it is 30"),
 ])
 def test_a_project_may_not_weaken_anything(place, text, line, what):

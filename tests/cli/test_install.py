@@ -33,11 +33,22 @@ def prefix(root):
 
 @pytest.fixture
 def config(root, prefix):
-    """Ask pkg-config about the installation."""
+    """Ask pkg-config about the installation, where it finds nothing else: to build against it takes
+    none of what it was made of."""
     pcs = list(prefix.glob("lib/**/pinfold.pc"))
     assert len(pcs) == 1
-    env = {**os.environ, "PKG_CONFIG_PATH": str(pcs[0].parent), "PKG_CONFIG_SYSROOT_DIR": str(root)}
+    env = {**os.environ, "PKG_CONFIG_LIBDIR": str(pcs[0].parent),
+           "PKG_CONFIG_SYSROOT_DIR": str(root)}
     return lambda *args: output_of("pkg-config", *args, "pinfold", env=env).split()
+
+
+def test_the_manual_is_installed(prefix):
+    for page in (ROOT / "man").glob("*.[1-9]"):
+        place = prefix / f"share/man/man{page.suffix[1:]}" / page.name
+        assert place.read_bytes() == page.read_bytes()
+    function = (prefix / "share/man/man3/pinfold_sandbox_new.3").read_text()
+    assert function == ".so man3/pinfold_sandbox.3\n"
+    assert ".Ss pinfold_sandbox_new\n" in (prefix / "share/man/man3/pinfold_sandbox.3").read_text()
 
 
 @pytest.mark.parametrize("compiler, language", [("gcc", "c"), ("clang++", "c++")])

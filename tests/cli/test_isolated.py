@@ -4,6 +4,7 @@
 import http.server
 import json
 import os
+import resource
 import signal
 import threading
 from pathlib import Path
@@ -55,6 +56,17 @@ def test_nothing_of_the_host_is_there(pinfold, tmp_path):
     assert done.stdout.split() == ["/home:", "agent"] or done.stdout.split() == [
         "/home:", "agent", "/var:"]
     assert done.stderr.count("Read-only file system") == 2
+
+
+@pytest.mark.parametrize("most", [0, 1, 1000, 2000])
+def test_a_limit_of_file_sizes_that_is_too_low_is_told_as_what_it_is(pinfold, most):
+    """The kernel cuts the write that goes beyond it, and says why to the next one."""
+    def lower() -> None:
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    done = pinfold(*ISOLATED, "--", "true", preexec_fn=lower)
+    assert done.returncode == 125
+    assert "File too large" in done.stderr and "kernel" not in done.stderr
 
 
 def test_exit_statuses_are_those_of_the_local_backend(pinfold):

@@ -474,10 +474,84 @@ def test_the_helper_says_why_it_cannot():
     assert b"--net allow=git.example.org:22 would allow it\n" in done.stderr
 
 
+def helper_with(env, *args, **kw):
+    kw.setdefault("input", b"")
+    return subprocess.run([os.environ["PINFOLD_CONNECT"], *args], env=env, capture_output=True,
+                          timeout=WAIT, **kw)
+
+
 def test_the_helper_needs_a_proxy():
-    done = subprocess.run([os.environ["PINFOLD_CONNECT"], "x", "22"], env={}, capture_output=True,
-                          timeout=WAIT)
+    done = helper_with({}, "x", "22")
     assert done.returncode == 1 and b"no network" in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "LocalHost"])
+def test_the_helper_connects_directly_where_no_proxy_says_so(echo_server, variable, host):
+    env = {"ALL_PROXY": "http://127.0.0.1:1", variable: "example.org, localhost , 127.0.0.1"}
+    done = helper_with(env, host, str(echo_server.port), input=b"straight on")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"straight on", b"")
+
+
+def test_the_helper_connects_directly_by_ipv6():
+    done = helper_with({"no_proxy": "::1"}, "::1", "1")  # where nobody listens, or there is no IPv6
+    assert done.returncode == 1 and done.stderr.startswith(b"pinfold-connect: connect to ::1: ")
+
+
+@pytest.mark.parametrize("env, args, words", [
+    ({"no_proxy": "example.org"}, ("example.org", "22"), b"not an address: example.org"),
+    ({"no_proxy": "127.0.0.1"}, ("127.0.0.1", "70000"), b"not a port: 70000"),
+    ({"no_proxy": "127.0.0.1"}, ("127.0.0.1", "ssh"), b"not a port: ssh"),
+    # The list names whole hosts: what only begins or ends so goes to the proxy.
+    ({"no_proxy": "127.0.0.11,7.0.0.1"}, ("127.0.0.1", "22"), b"no network"),
+    ({"ALL_PROXY": "socks5://127.0.0.1:1"}, ("x", "22"), b"no network"),
+    ({"ALL_PROXY": "http://proxy.example:80"}, ("x", "22"), b"not http://ADDRESS:PORT: "),
+    ({"ALL_PROXY": "http://127.0.0.1:99999"}, ("x", "22"), b"not http://ADDRESS:PORT: "),
+])
+def test_the_helper_says_what_it_cannot_use(env, args, words):
+    done = helper_with(env, *args)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert words in done.stderr
+
+
+def test_the_helper_says_how_it_is_used():
+    done = helper_with({}, "x")
+    assert (done.returncode, done.stderr) == (2, b"usage: pinfold-connect HOST PORT\n")
+
+
+@pytest.mark.parametrize("answer, words", [
+    (b"", b"the proxy hung up\n"),
+    (b"HTTP/1.1 200", b"the proxy hung up\n"),
+    (b"SSH-2.0-x 200\r\n\r\nnot that\n", b"not that\n"),
+    (b"HTTP/1.1 502 no\r\n\r\nnot that\n", b"not that\n"),
+])
+def test_the_helper_is_told_no_by_a_proxy(answer, words):
+    def say(sock):
+        read_head(sock)
+        sock.sendall(answer)
+    with Server(say) as proxy:
+        done = helper_with({"https_proxy": f"http://127.0.0.1:{proxy.port}"}, "x", "22")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.endswith(words)
+
+
+def test_the_helper_does_not_send_half_a_name():
+    asked = []
+    with Server(lambda sock: asked.append(read_all(sock))) as proxy:
+        done = helper_with({"ALL_PROXY": f"http://127.0.0.1:{proxy.port}"}, "x" * 2000, "22")
+    assert done.returncode == 1 and b"too long a host name" in done.stderr
+    assert set(asked) <= {b""}
+
+
+@pytest.mark.parametrize("url", [
+    "http://", "http://127.0.0.1", "http://127.0.0.1:", "http://127.0.0.1:0", "http://:3128",
+    "http://127.0.0.1:65536", "http://127.0.0.1:4294970424", "http://127.0.0.1:-1",
+    "http://127.0.0.1: 3128", "http://127.0.0.1x3128", "http://localhost:3128", "http://1.2.3:3128",
+    "http://127.0.0.1111111111111111111:3128", "http://127.000000000.0.1:3128"])
+def test_the_helper_takes_no_odd_proxy(url):
+    done = helper_with({"ALL_PROXY": url}, "x", "22")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr == b"pinfold-connect: not http://ADDRESS:PORT: " + url.encode() + b"\n"
 
 
 # From inside a network namespace

@@ -103,6 +103,58 @@ static void each_step_that_is_refused_is_named(void **state)
         });
 }
 
+/* In a fork: lending the workspace fails so, and leaves no descriptor and no child. */
+static void must_not_lend(struct fixture *f, int root_fd, int code, const char *text)
+        __attribute__((noreturn));
+static void must_not_lend(struct fixture *f, int root_fd, int code, const char *text)
+{
+    int before = count_descriptors(), fd = -1, r = pf_jail_lend(f->jail, root_fd, &fd, &f->err);
+
+    if (r != -code || fd != -1 || !strstr(f->err.msg, text) || count_descriptors() != before ||
+        waitpid(-1, NULL, WNOHANG | __WALL) != -1) {
+        dprintf(2, "%d: \"%s\" is not %d with \"%s\", or something is left\n", r, f->err.msg, code,
+                text);
+        _exit(1);
+    }
+    _exit(0);
+}
+
+static void a_workspace_that_cannot_be_lent_says_why(void **state)
+{
+    static const struct {
+        long number;
+        int sys_errno;
+        unsigned first_arg_bit;
+        const char *text;
+    } cases[] = {
+        { SYS_clone, EAGAIN, CLONE_FILES, "clone a process: Resource" },
+        { SYS_setns, EPERM, 0, "enter its namespaces: Operation not permitted" },
+        { SYS_open_tree, ENOSYS, 0, "mount its workspace once more: Function not impl" },
+        { SYS_mount_setattr, EINVAL, 0, "make its workspace read-only: Invalid argument" },
+    };
+    struct fixture *f = *state;
+    struct stat lent, own;
+    int fd;
+
+    assert_int_equal(pf_jail_open(&f->config, &f->jail, &f->err), 0);
+    for (size_t i = 0; i < PF_COUNT(cases); i++)
+        assert_in_fork({
+            if (!deny(cases[i].number, cases[i].sys_errno, cases[i].first_arg_bit))
+                _exit(3);
+            must_not_lend(f, f->config.workspace_fd, PINFOLD_EOS, cases[i].text);
+        });
+    /* What is mounted there is not what this process believes it to be. */
+    fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_in_fork(must_not_lend(f, fd, PINFOLD_EBACKEND, "it is not what was mounted there"));
+    close(fd);
+    assert_int_equal(pf_jail_lend(f->jail, f->config.workspace_fd, &fd, &f->err), 0);
+    assert_int_equal(fstat(fd, &lent) | fstat(f->config.workspace_fd, &own), 0);
+    assert_int_equal(lent.st_ino, own.st_ino);
+    assert_int_equal(openat(fd, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600), -1);
+    assert_int_equal(errno, EROFS);
+    close(fd);
+}
+
 static void a_plan_that_is_too_large_for_a_datagram_takes_a_file(void **state)
 {
     const char *ro[400 + 1] = { NULL };
@@ -211,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_CONFIG(each_step_that_is_refused_is_named),
+        WITH_CONFIG(a_workspace_that_cannot_be_lent_says_why),
         WITH_CONFIG(a_plan_that_is_too_large_for_a_datagram_takes_a_file),
         WITH_CONFIG(a_limit_of_no_namespaces_is_named_with_its_switch),
         WITH_CONFIG(what_cannot_be_a_workspace_is_refused),

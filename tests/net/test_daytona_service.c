@@ -113,6 +113,25 @@ static void no_message_holds_the_key(void **state)
             -PINFOLD_EOS);
     assert_null(strstr(f->err.msg, KEY));
     assert_true(f->err.msg[0]);
+    forget();
+    answer_text("429 X\r\nRetry-After: 3600\r\nX-RateLimit-Remaining-" KEY ": 0", "");
+    assert_int_equal(get_sandbox(), -PINFOLD_EBACKEND);
+    assert_null(strcasestr(f->err.msg, KEY));
+}
+
+static void an_id_leads_nowhere_else(void **state)
+{
+    static const char *const ids[] = { "..",     ".",   "a/b",   "a\\tb",
+                                       "a\\\\b", "a?b", "a%2fb", "\\u00e9" };
+
+    (void)state;
+    for (size_t i = 0; i < PF_COUNT(ids); i++) {
+        char sandbox[100];
+        snprintf(sandbox, sizeof(sandbox), "{\"id\":\"%s\",\"toolboxProxyUrl\":\"http://h/t\"}",
+                 ids[i]);
+        assert_int_equal(find_toolbox(sandbox), -PINFOLD_EBACKEND);
+        assert_non_null(strstr(f->err.msg, "id"));
+    }
 }
 
 static void a_redirection_is_not_followed(void **state)
@@ -220,6 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(statuses_are_those_of_processes),
         TEST(no_message_holds_the_key),
+        TEST(an_id_leads_nowhere_else),
         TEST(a_redirection_is_not_followed),
         TEST(json_of_any_shape_is_an_error_or_understood),
         TEST(a_list_without_an_end_has_one),

@@ -252,6 +252,18 @@ static void a_reply_that_is_too_large_is_an_error(void **state)
     assert_non_null(strstr(f->err.msg, "too large"));
 }
 
+static void a_header_of_a_reply_cannot_become_two(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    f->server.close_after = true;
+    f->server.replies[0] = "HTTP/1.1 200 OK\r\nX-A: b\rX-C: d\r\nContent-Length: 0\r\n\r\n";
+    assert_int_equal(perform(f, &request), -PINFOLD_EBACKEND);
+    assert_non_null(strstr(f->err.msg, "control byte"));
+    assert_false(f->err.retryable);
+}
+
 static void silence_ends_at_the_deadline(void **state)
 {
     struct fixture *f = *state;
@@ -485,6 +497,7 @@ int main(void)
         TEST(what_cannot_be_reached_may_be_tried_again),
         TEST(a_reply_that_is_cut_is_an_error),
         TEST(a_reply_that_is_too_large_is_an_error),
+        TEST(a_header_of_a_reply_cannot_become_two),
         TEST(silence_ends_at_the_deadline),
         TEST(silence_ends_sooner_where_that_is_asked_for),
         TEST(a_cancelled_request_ends_at_once),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
-#include "proc/spool.h"
+#include "base/spool.h"
 
 #include <sys/resource.h>
 

@@ -158,8 +158,8 @@ def test_archives_of_the_sources_are_whole_and_always_the_same(tmp_path: Path) -
         entries = {entry.name: entry for entry in archive}
     assert {name.split("/")[0] for name in entries} == {"pinfold-0.1.0"}
     assert {"meson.build", "python/src/call.c", "src/base/error.c", "pyproject.toml",
-            "PKG-INFO", "tools/musl", "docs/python.md"} <= {name.split("/", 1)[1]
-                                                           for name in entries}
+            "PKG-INFO", "tools/musl", "docs/python.md",
+            "man/meson.build"} <= {name.split("/", 1)[1] for name in entries}
     assert {(entry.uid, entry.mtime, entry.isfile()) for entry in entries.values()} \
         == {(0, 0, True)}
     assert entries["pinfold-0.1.0/tools/musl"].mode == 0o755

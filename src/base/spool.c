@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proc/spool.h"
+#include "base/spool.h"
 
 #include <fcntl.h>
 #include <limits.h>

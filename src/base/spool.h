@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside proc/: writing what pinfold_spool_read() reads. */
-#ifndef PF_PROC_SPOOL_H
-#define PF_PROC_SPOOL_H
+/* Writing what pinfold_spool_read() reads. */
+#ifndef PF_BASE_SPOOL_H
+#define PF_BASE_SPOOL_H
 
 #include <pinfold/result.h>
 

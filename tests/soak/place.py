@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a worker of the soak does everything, and what may not be left there: processes, mounts,
+control groups, files. The worker adopts every orphan of what it starts."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from owners import BUILD
+
+PR_SET_CHILD_SUBREAPER = 36
+SOON = 120  # seconds within which a thing that is over must be gone, on a busy machine
+# What the scripts of commands.py run, by the names of the processes.
+PROGRAMS = {"seq", "rm", "mv", "cp", "chmod", "mkdir", "ln", "tar", "base64", "nohup", "setsid"}
+SHELLS = {"sh", "dash", "bash"}
+SERVICES = ("AWS_", "DAYTONA_", "PINFOLD_", "XDG_", "LD_")
+
+
+@dataclass(frozen=True)
+class Service:
+    """A fake of a remote service, which somebody else has started."""
+
+    endpoint: str
+    pid: int
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is at work at this moment, or is about to be."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "RD"
+    except OSError:
+        return False
+
+
+class Place:
+    """The directories of a worker, and its children. own_disk: its disk is small, and its own."""
+
+    def __init__(self, top: Path, owner_py: Path, failcalls: Path, own_disk: bool) -> None:
+        self.top, self.owner_py, self.failcalls = top, owner_py, failcalls
+        self.own_disk, self.disk, self.tmp = own_disk, top / "disk", top / "disk/tmp"
+        self.tmp.mkdir()
+        self.env = {name: value for name, value in os.environ.items()
+                    if not name.startswith(SERVICES) and not name.lower().endswith("_proxy")}
+        self.env |= {"TMPDIR": str(self.tmp), "HOME": str(top), "no_proxy": "127.0.0.1",
+                     "AWS_ACCESS_KEY_ID": "AKIAFAKEFAKEFAKEFAKE", "AWS_REGION": "us-west-2",
+                     "AWS_SECRET_ACCESS_KEY": "fakeSecretKey/Example+0123456789ABCDEFGH",
+                     "DAYTONA_API_KEY": "dtn_fake_key", "PYTHONDONTWRITEBYTECODE": "1"}
+        libc = ctypes.CDLL(None)
+        assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+        self.mounts = self.seen_mounts()
+
+    # ---- processes ----
+
+    def descendants(self, pid: int | None = None) -> list[tuple[int, str]]:
+        """Number and name of all that a process, or else this one, has started."""
+        parents: dict[int, list[tuple[int, str]]] = {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                head, _, rest = stat.read_text(errors="replace").rpartition(")")
+            except OSError:  # it is gone
+                continue
+            child, _, name = head.partition(" (")
+            parents.setdefault(int(rest.split()[1]), []).append((int(child), name))
+        found, todo = [], [pid or os.getpid()]
+        while todo:
+            children = parents.get(todo.pop(), [])
+            found += children
+            todo += [child for child, _ in children]
+        return found
+
+    def all_processes(self) -> str:
+        return ", ".join(f"{pid} {name}" for pid, name in self.descendants()) or "no process"
+
+    def is_busy(self, service: Service | None) -> bool:
+        """Whether commands run here or at a service. A shell may wait for ever for its next one."""
+        found = self.descendants() + (self.descendants(service.pid) if service else [])
+        return any(name in PROGRAMS or (name in SHELLS and runs(pid)) for pid, name in found)
+
+    def wait_until_alone(self) -> None:
+        """Every child must end by itself, now that whoever held it has ended."""
+        deadline = time.monotonic() + SOON
+        while time.monotonic() < deadline:
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    time.sleep(0.002)
+            except ChildProcessError:
+                return
+        raise AssertionError(f"processes are left: {self.all_processes()}")
+
+    def kill_all(self) -> None:
+        """Before the report of a failure."""
+        for _ in range(100):
+            for pid, _ in self.descendants():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                return
+            time.sleep(0.02)
+
+    # ---- what is left ----
+
+    def seen_mounts(self) -> list[str]:
+        return [line for line in Path("/proc/self/mountinfo").read_text().splitlines()
+                if str(self.top) in line]
+
+    def sweep(self, backend: str) -> None:
+        """What the next run does for one that was killed."""
+        done = subprocess.run(
+            [str(BUILD / "pinfold"), "run", "--quiet", "--backend", backend, "--", "true"],
+            env=self.env, cwd=self.top, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=SOON, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), done
+
+    def check_nothing_is_left(self, owners: list[int], sweeps: str) -> None:
+        """At the end of an episode, whose owners these processes were. sweeps: one of them was
+        killed, or could not do what it should, and so the next run on this backend cleans up."""
+        self.wait_until_alone()
+        if sweeps:
+            self.sweep(sweeps)
+            self.wait_until_alone()
+        left = sorted(path.name for path in self.tmp.iterdir())
+        assert not left, f"temporary files are left: {left}"
+        assert self.seen_mounts() == self.mounts, f"mounts are left: {self.seen_mounts()}"
+        groups = [os.path.join(directory, name)
+                  for directory, names, _ in os.walk("/sys/fs/cgroup") for name in names
+                  if any(name.startswith(f"pinfold-{pid}-") for pid in owners)]
+        assert not groups, f"control groups are left: {groups}"
+
+    def clear(self) -> None:
+        """For the next episode."""
+        for path in self.disk.iterdir():
+            if path == self.tmp:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
