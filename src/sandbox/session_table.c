@@ -206,7 +206,7 @@ int pf_sessions_claim_backend(struct pf_session *session, struct pinfold_backend
     int r = 0;
 
     pf_sessions_lock();
-    HASH_FIND(in_backends, backends, &backend, sizeof(backend), other);
+    HASH_FIND(in_backends, backends, &backend, sizeof(void *), other);
     if (other) {
         r = pf_fail(err, PINFOLD_ESTART,
                     "workspace %s would use the backend instance of workspace %s; give each an "
@@ -214,7 +214,7 @@ int pf_sessions_claim_backend(struct pf_session *session, struct pinfold_backend
                     PF_QUOTE(session->id), PF_QUOTE(other->id));
     } else {
         session->backend = backend;
-        HASH_ADD(in_backends, backends, backend, sizeof(backend), session);
+        HASH_ADD(in_backends, backends, backend, sizeof(void *), session);
         if (!session->in_backends.tbl) {
             session->backend = NULL;
             r = pf_fail_nomem(err);
