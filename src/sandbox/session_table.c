@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sandbox/session_table.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,17 +99,24 @@ void pf_sessions_wait(void)
 
 /* ---- ids ---- */
 
+/* As uthash counts it, whose macros look at it more than once. */
+static unsigned length(const char *key)
+{
+    return (unsigned)strnlen(key, UINT_MAX);
+}
+
 static struct pf_workspace *find_workspace(const char *id)
 {
+    unsigned len = length(id);
     struct pf_workspace *workspace;
 
-    HASH_FIND(hh, workspaces, id, strlen(id), workspace);
+    HASH_FIND(hh, workspaces, id, len, workspace);
     return workspace;
 }
 
 static struct pf_workspace *new_workspace(const char *id)
 {
-    size_t len = strlen(id);
+    unsigned len = length(id);
     struct pf_workspace *workspace = malloc(sizeof(*workspace) + len + 1);
 
     if (!workspace)
@@ -133,8 +141,9 @@ static void drop_if_unused(struct pf_workspace *workspace)
 struct pf_session *pf_sessions_find(struct pinfold_manager *manager, const char *id)
 {
     struct pf_session **sessions = pf_manager_sessions(manager), *session;
+    unsigned len = length(id);
 
-    HASH_FIND(in_manager, *sessions, id, strlen(id), session);
+    HASH_FIND(in_manager, *sessions, id, len, session);
     return session;
 }
 
@@ -156,12 +165,13 @@ int pf_sessions_enter(struct pf_session *session)
 {
     struct pf_session **sessions = pf_manager_sessions(session->manager);
     struct pf_workspace *workspace = find_workspace(session->id);
+    unsigned len = length(session->id);
 
     if (!workspace)
         workspace = new_workspace(session->id);
     if (!workspace)
         return -PINFOLD_ENOMEM;
-    HASH_ADD_KEYPTR(in_manager, *sessions, session->id, strlen(session->id), session);
+    HASH_ADD_KEYPTR(in_manager, *sessions, session->id, len, session);
     if (!session->in_manager.tbl) {
         drop_if_unused(workspace);
         return -PINFOLD_ENOMEM;
@@ -228,7 +238,7 @@ int pf_sessions_claim_backend(struct pf_session *session, struct pinfold_backend
 static int enter_storage(struct pf_session *session, char *key, struct pinfold_error *err)
 {
     const char *root = pf_backend_root(session->backend);
-    size_t len = strlen(key);
+    unsigned len = length(key);
     struct pf_session *other;
 
     HASH_FIND(in_storages, storages, key, len, other);

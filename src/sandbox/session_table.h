@@ -10,6 +10,8 @@
 
 /* Or uthash ends the process when there is no memory. So what was not added has no hh.tbl. */
 #define HASH_NONFATAL_OOM 1
+/* What it takes of itself has a switch that clang warns of. */
+#define HASH_FUNCTION HASH_OAT
 #include <uthash.h>
 
 #include "sandbox/session.h"
