@@ -146,7 +146,7 @@ static bool is_small(void)
     if (len <= 0)
         return false;
     text[len] = '\0';
-    return pf_take_number(&at, UINT32_MAX, &total) && *at++ == ' ' &&
+    return pf_take_number(&at, UINT64_MAX, &total) && *at++ == ' ' &&
            pf_take_number(&at, UINT32_MAX, &resident) &&
            resident * (uint64_t)(sysconf(_SC_PAGESIZE) / 1024) < SMALL_KIB;
 }

@@ -65,6 +65,17 @@ static void a_process_that_was_large_once_forks_by_itself(void **state)
     assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);
 }
 
+/* As those have that a sanitizer watches: more pages than 32 bits count. */
+static void a_process_with_much_address_space_and_little_memory_forks_by_itself(void **state)
+{
+    size_t size = (size_t)17 << 40;
+    void *space = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    assert_ptr_not_equal(space, MAP_FAILED);
+    a_process_that_was_large_once_forks_by_itself(state);
+    assert_int_equal(munmap(space, size), 0);
+}
+
 static void without_a_helper_large_processes_fork(void **state)
 {
     struct fixture *f = *state;
@@ -470,6 +481,8 @@ int main(void)
         /* Last: the peak of this process is large for good. */
         IN_MODE(a_process_with_1_GiB_pays_nothing_for_it, "auto", PF_LAUNCH_AUTO),
         IN_MODE(a_process_that_was_large_once_forks_by_itself, "auto", PF_LAUNCH_AUTO),
+        IN_MODE(a_process_with_much_address_space_and_little_memory_forks_by_itself, "auto",
+                PF_LAUNCH_AUTO),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
