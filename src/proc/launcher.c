@@ -147,8 +147,8 @@ static bool is_small(void)
         return false;
     text[len] = '\0';
     return pf_take_number(&at, UINT64_MAX, &total) && *at++ == ' ' &&
-           pf_take_number(&at, UINT32_MAX, &resident) &&
-           resident * (uint64_t)(sysconf(_SC_PAGESIZE) / 1024) < SMALL_KIB;
+           pf_take_number(&at, UINT64_MAX, &resident) &&
+           resident < (uint64_t)SMALL_KIB * 1024 / (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Under the lock. Whether a helper should be asked, in which case one runs. */
