@@ -50,7 +50,7 @@ struct pf_launcher {
     struct pf_helper helper;
 };
 
-int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
+static int new_launcher(struct pf_launcher **ret, struct pinfold_error *err)
 {
     struct pf_launcher *launcher = calloc(1, sizeof(*launcher));
 
@@ -66,10 +66,23 @@ int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
     return 0;
 }
 
+/* What a command leaves behind is found through /proc; where nobody could end that, none starts.
+ * Looked at once, because mounts seldom change and commands are many. */
+int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
+{
+    if (!pf_can_list_children())
+        return pf_fail(err, PINFOLD_ENOTSUP,
+                       "start a command: the processes it leaves behind could not be found and "
+                       "ended, because the /proc of this process namespace is not mounted: mount "
+                       "-t proc proc /proc");
+    return new_launcher(ret, err);
+}
+
+/* The jail has its own /proc. */
 int pf_launcher_new_in_jail(int socket, int resident, struct pf_launcher **ret,
                             struct pinfold_error *err)
 {
-    int r = pf_launcher_new(ret, err);
+    int r = new_launcher(ret, err);
 
     if (r == 0) {
         (*ret)->mode = PF_LAUNCH_JAIL;

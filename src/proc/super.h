@@ -115,6 +115,9 @@ void pf_super_send_master(int control, int master);
 /* Set every signal to what it does by default. */
 void pf_default_signals(void);
 
+/* Whether pf_children() can see any: it takes a /proc, that of this process's own namespace. */
+bool pf_can_list_children(void);
+
 /* List the children of this process, which has one thread; with deep set all descendants that can
  * be seen. Returns how many were stored in pids. */
 size_t pf_children(pid_t *pids, size_t max, bool deep);

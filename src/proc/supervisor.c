@@ -210,11 +210,13 @@ static void reap(struct super *super)
     super->childless = pid < 0 && errno == ECHILD;
 }
 
-static unsigned count_descendants(void)
+/* Where none can be seen the kernel still tells whether there is one. */
+static unsigned count_descendants(const struct super *super)
 {
     static pid_t pids[4096];
+    size_t count = pf_children(pids, PF_COUNT(pids), true);
 
-    return (unsigned)pf_children(pids, PF_COUNT(pids), true);
+    return count == 0 && !super->childless ? 1 : (unsigned)count;
 }
 
 /* Freeing the inode of a directory that was removed can take longer than all of a short command,
@@ -293,7 +295,7 @@ static void look_around(struct super *super, int64_t now)
     }
     if (super->phase == KILLING) {
         if (now >= super->wake)
-            finish(super, count_descendants());
+            finish(super, count_descendants(super));
         kill_round(super);
     }
 }
@@ -315,8 +317,8 @@ static void obey(struct super *super)
         super->drain[0] = super->spec->read_end[0];
         super->drain[1] = super->spec->read_end[1];
         super->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        tell(super,
-             (struct pf_super_message){ .event = PF_EVENT_COUNT, .left = count_descendants() });
+        tell(super, (struct pf_super_message){ .event = PF_EVENT_COUNT,
+                                               .left = count_descendants(super) });
     }
 }
 
