@@ -16,12 +16,21 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /* After the C library's header, whose names it repeats. */
 #include <linux/mount.h>
+
+#ifndef STATX_ATTR_MOUNT_ROOT /* 1.2.5 has it */
+#include <linux/stat.h>
+static inline int statx(int dir, const char *path, int flags, unsigned mask, struct statx *ret)
+{
+    return (int)syscall(SYS_statx, dir, path, flags, mask, ret);
+}
+#endif
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE (1 << 0)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -60,22 +59,16 @@ static bool same_file(const char *a, const char *b)
 }
 
 /* The kernel makes no user namespace for a process whose root is not that of its mount namespace.
- * Then mostly no mount is at "/", and otherwise the first process has another root; an ordinary
- * user in a chroot that is a mount does not see it. */
+ * Then mostly no mount is at "/", and otherwise the first process has another root; in a chroot
+ * that is a mount an ordinary user, and who has a mount namespace of his own, does not see it. */
 static bool is_chrooted(void)
 {
-    FILE *file = fopen("/proc/self/mountinfo", "re");
-    char *line = NULL, point[3]; /* enough to tell "/" from all others */
-    bool found = !file;          /* then nobody knows */
-    size_t size = 0;
+    struct statx root;
 
-    while (!found && getline(&line, &size, file) > 0)
-        found = sscanf(line, "%*s %*s %*s %*s %2s", point) == 1 && strcmp(point, "/") == 0;
-    free(line);
-    if (file)
-        (void)fclose(file);
-    return !found ||
-           (same_file("/proc/1/ns/mnt", "/proc/self/ns/mnt") && !same_file("/proc/1/root", "/"));
+    if (statx(AT_FDCWD, "/", 0, 0, &root) == 0 &&
+        (root.stx_attributes_mask & ~root.stx_attributes & STATX_ATTR_MOUNT_ROOT))
+        return true;
+    return same_file("/proc/1/ns/mnt", "/proc/self/ns/mnt") && !same_file("/proc/1/root", "/");
 }
 
 const char *pf_jail_switched_off(void)
@@ -83,6 +76,9 @@ const char *pf_jail_switched_off(void)
     if (is_chrooted())
         return "this process is in a chroot, in which Linux makes no user namespaces: start it "
                "outside, or enter the tree by pivot_root as containers do";
+    if (access("/proc/self", F_OK) < 0)
+        return "/proc is not mounted, or not that of this process namespace: mount -t proc proc "
+               "/proc";
     for (size_t i = 0; i < PF_COUNT(switches); i++)
         if (read_number(switches[i].path) == switches[i].bad)
             return switches[i].advice;
@@ -93,6 +89,8 @@ const char *pf_jail_explain(int sys_errno)
 {
     const char *advice;
 
+    if (sys_errno == ENOENT && access("/proc/self", F_OK) < 0)
+        return pf_jail_switched_off();
     if (sys_errno != EPERM && sys_errno != EACCES && sys_errno != ENOSPC && sys_errno != EINVAL &&
         sys_errno != ENOSYS)
         return "";
@@ -107,6 +105,6 @@ const char *pf_jail_explain(int sys_errno)
         return "the kernel is too old or built without it: Linux 5.12 with namespaces is needed";
     default:
         return "in a container, run that with --security-opt seccomp=unconfined "
-               "--security-opt systempaths=unconfined";
+               "--security-opt systempaths=unconfined; in a chroot it cannot be: start it outside";
     }
 }

@@ -33,7 +33,11 @@ static int make_network(void *arg)
     if (unshare(CLONE_NEWNET) < 0)
         init_helper_fail(&helper, "make a network namespace", "");
     fd = socket(AF_INET, SOCK_DGRAM, 0);
-    if (fd < 0 || dup3(fd, INSIDE, O_CLOEXEC) < 0)
+    if (fd >= 0 && dup3(fd, INSIDE, O_CLOEXEC) < 0) {
+        errno = errno == EBADF ? EMFILE : errno; /* so it says that the limit is lower than that */
+        fd = -1;
+    }
+    if (fd < 0)
         init_helper_fail(&helper, "make a socket", "of the sandbox");
     close(fd);
     if (ioctl(INSIDE, SIOCSIFFLAGS, &request) < 0)

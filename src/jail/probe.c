@@ -259,7 +259,7 @@ static const char user_hint[] =
         "Ubuntu better a profile in /etc/apparmor.d/pinfold: 'abi <abi/4.0>, include "
         "<tunables/global> profile pinfold /usr/{,local/}{bin/pinfold,libexec/pinfold/*} "
         "flags=(unconfined) { userns, }'; in Docker: --security-opt seccomp=unconfined "
-        "--security-opt apparmor=unconfined";
+        "--security-opt apparmor=unconfined; in a chroot there are none: start it outside";
 static const char kernel_hint[] = "the kernel is too old or built without it: Linux 5.12 or newer, "
                                   "with namespaces and seccomp, is needed";
 static const char proc_hint[] =
