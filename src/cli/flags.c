@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/flags.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/numbers.h"
+#include "cli/say.h"
 
 static void append(const char **list, const char *value)
 {
@@ -315,12 +317,26 @@ static const char *apply_workspace_size(struct pf_options *options, const char *
     return pf_take_byte_limit(&options->limits.workspace_bytes, value);
 }
 
+/* What is shown in a sandbox has one absolute path on both sides: a relative one is taken from the
+ * current directory, without the links on its way. */
+static const char *make_absolute(struct pf_options *options, const char **path)
+{
+    char *whole;
+
+    if (**path == '/')
+        return NULL;
+    whole = realpath(*path, NULL);
+    if (!whole)
+        return pf_error_words(errno);
+    append(options->resolved, whole);
+    *path = whole;
+    return NULL;
+}
+
 static const char *apply_rootfs(struct pf_options *options, const char *value)
 {
-    if (*value != '/')
-        return "not an absolute path";
     options->rootfs = value;
-    return NULL;
+    return make_absolute(options, &options->rootfs);
 }
 
 static const char *apply_net(struct pf_options *options, const char *value)
@@ -338,22 +354,23 @@ static const char *apply_net(struct pf_options *options, const char *value)
                    : "none of: none, host, allow=NAME[:PORT],...";
 }
 
-static const char *add_directory(const char **list, const char *value)
+static const char *add_directory(struct pf_options *options, const char **list, const char *value)
 {
-    if (*value != '/')
-        return "not an absolute path";
-    append(list, value);
-    return NULL;
+    const char *wrong = make_absolute(options, &value);
+
+    if (!wrong)
+        append(list, value);
+    return wrong;
 }
 
 static const char *apply_ro(struct pf_options *options, const char *value)
 {
-    return add_directory(options->ro, value);
+    return add_directory(options, options->ro, value);
 }
 
 static const char *apply_rw(struct pf_options *options, const char *value)
 {
-    return add_directory(options->rw, value);
+    return add_directory(options, options->rw, value);
 }
 
 static const char *apply_json(struct pf_options *options, const char *value)
@@ -421,8 +438,8 @@ const struct pf_flag pf_flags[] = {
       PF_FOR_ISOLATED, 0, apply_cpus },
     { "open-files", "N", "isolated: open files of each process (default 4096)", PF_FOR_ISOLATED, 0,
       apply_open_files },
-    { "file-size", "BYTES", "isolated: of each file (default unlimited)", PF_FOR_ISOLATED, 0,
-      apply_file_size },
+    { "file-size", "BYTES", "isolated: of each file, by SIGXFSZ (default unlimited)",
+      PF_FOR_ISOLATED, 0, apply_file_size },
     { "workspace-size", "BYTES", "isolated: what the workspace may hold (default: see below)",
       PF_FOR_ISOLATED, 0, apply_workspace_size },
     { "tmp-size", "BYTES",

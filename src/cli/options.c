@@ -78,7 +78,7 @@ int pf_command_show(const struct pf_command *command)
 static bool make_lists(struct pf_options *options, int argc)
 {
     size_t each = (size_t)argc + 1;
-    const char **all = calloc(8 * each, sizeof(*all));
+    const char **all = calloc(9 * each, sizeof(*all));
 
     if (!all)
         return false;
@@ -90,6 +90,7 @@ static bool make_lists(struct pf_options *options, int argc)
     options->net_allow = all + 5 * each;
     options->http_hosts = all + 6 * each;
     options->tokens = all + 7 * each;
+    options->resolved = all + 8 * each;
     return true;
 }
 
@@ -289,9 +290,11 @@ int pf_options_each(const struct pf_command *command, int argc, char **argv,
 
 void pf_options_done(struct pf_options *options)
 {
+    for (size_t i = 0; options->resolved && options->resolved[i]; i++)
+        free((void *)(uintptr_t)options->resolved[i]);
     free(options->exclude);
     options->exclude = options->include = options->env = options->ro = options->rw = NULL;
-    options->net_allow = options->http_hosts = options->tokens = NULL;
+    options->net_allow = options->http_hosts = options->tokens = options->resolved = NULL;
     free(options->words);
     options->words = NULL;
 }

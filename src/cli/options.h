@@ -77,6 +77,7 @@ struct pf_options {
     struct pf_agent_options agent;
     char **command;           /* NULL-terminated; its first is NULL when there is none */
     bool given[PF_FLAGS_MAX]; /* in the order of pf_flags: see pf_options_given() */
+    const char **resolved;    /* paths of ro, rw and rootfs that were made absolute */
     char **words;             /* of a policy, which the strings above point into; else NULL */
 };
 

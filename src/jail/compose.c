@@ -235,12 +235,39 @@ static int add_own(struct pf_draft *draft, const struct pf_jail_config *config)
                   : r;
 }
 
-/* A directory of the user's: nothing that the jail itself rests on may be covered by it. */
-static int check_given(const char *path, struct pinfold_error *err)
+static bool is_at_or_below(const char *path, const char *above)
+{
+    size_t len = strlen(above);
+
+    while (len > 0 && above[len - 1] == '/')
+        len--;
+    return strncmp(path, above, len) == 0 && (path[len] == '\0' || path[len] == '/');
+}
+
+/* Nothing that the jail itself rests on may be covered. */
+static int check_covers(const char *path, struct pinfold_error *err)
 {
     static const char *const reserved[] = { "/proc", "/dev",  "/workspace", "/sys",
                                             "/bin",  "/sbin", "/lib",       "/lib64" };
+    static const char *const mounted[] = { "/tmp", PF_JAIL_HOME };
 
+    for (size_t i = 0; i < PF_COUNT(reserved); i++)
+        if (is_at_or_below(path, reserved[i]))
+            return pf_fail(err, PINFOLD_EVALUE,
+                           "cannot show %s in a sandbox: %s there is the sandbox's own",
+                           PF_QUOTE(path), reserved[i]);
+    for (size_t i = 0; i < PF_COUNT(mounted); i++)
+        if (is_at_or_below(mounted[i], path))
+            return pf_fail(err, PINFOLD_EVALUE,
+                           "cannot show %s in a sandbox: it would cover %s, which is the sandbox's "
+                           "own; name directories below it",
+                           PF_QUOTE(path), mounted[i]);
+    return 0;
+}
+
+/* A directory of the user's. */
+static int check_given(const char *path, struct pinfold_error *err)
+{
     if (path[0] != '/' || path[strspn(path, "/")] == '\0')
         return pf_fail(err, PINFOLD_EVALUE,
                        "cannot show %s in a sandbox: name an absolute path below /",
@@ -260,14 +287,7 @@ static int check_given(const char *path, struct pinfold_error *err)
                            "cannot show %s in a sandbox: the path has // in it", PF_QUOTE(path));
         at += len;
     }
-    for (size_t i = 0; i < PF_COUNT(reserved); i++) {
-        size_t len = strlen(reserved[i]);
-        if (strncmp(path, reserved[i], len) == 0 && (path[len] == '\0' || path[len] == '/'))
-            return pf_fail(err, PINFOLD_EVALUE,
-                           "cannot show %s in a sandbox: %s there is the sandbox's own",
-                           PF_QUOTE(path), reserved[i]);
-    }
-    return 0;
+    return check_covers(path, err);
 }
 
 /* Make path and its parents in the tree of the jail; what is there stays. */

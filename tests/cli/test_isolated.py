@@ -6,13 +6,14 @@ import json
 import os
 import resource
 import signal
+import subprocess
 import threading
 from pathlib import Path
 from typing import Iterator
 
 import pytest
 
-from helpers import wait_until
+from helpers import BUILD, wait_until
 
 ISOLATED = ("run", "-q", "--backend", "isolated")
 
@@ -144,6 +145,43 @@ def test_directories_are_shown_as_asked(pinfold, tmp_path):
     assert (here / "g").read_text() == "x\n"
     missing = pinfold(*ISOLATED, "--ro", tmp_path / "missing", "--", "true")
     assert missing.returncode == 125 and "missing" in missing.stderr
+
+
+@pytest.mark.parametrize("option", ["--ro", "--rw"])
+@pytest.mark.parametrize("path, own", [("/home", "/home/agent"), ("/home/", "/home/agent"),
+                                       ("/home/agent", "/home/agent"), ("/tmp", "/tmp"),
+                                       ("/workspace", "/workspace"), ("/dev/shm", "/dev"),
+                                       ("/proc/sys", "/proc"), ("/", "/")])
+def test_what_is_the_sandbox_s_own_is_not_covered(pinfold, option, path, own):
+    done = pinfold("run", "-q", option, path, "--", "true")
+    assert done.returncode == 125 and f"cannot show {path} in a sandbox" in done.stderr
+    assert own in done.stderr.split("in a sandbox", 1)[1]
+
+
+def test_a_relative_directory_is_shown_by_its_absolute_path(pinfold, tmp_path):
+    for name in "here", "beside/system", "written":
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "beside/f").write_text("seen\n")
+    (tmp_path / "here/link").symlink_to("../written")
+    done = pinfold("run", "-q", "--ro", "../beside", "--rw", "link", "--",
+                   f"cat {tmp_path}/beside/f; echo x > {tmp_path}/written/g", cwd=tmp_path / "here")
+    assert (done.stdout, done.returncode) == ("seen\n", 0), done.stderr
+    assert (tmp_path / "written/g").read_text() == "x\n"
+    done = pinfold("run", "-q", "--rootfs", "usr/..", "--", "echo", "done", cwd="/")
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+    done = pinfold("run", "-q", "--ro", "missing", "--", "true", cwd=tmp_path)
+    assert done.returncode == 125
+    assert "--ro missing: No such file or directory" in done.stderr
+
+
+@pytest.mark.plain  # sanitizers have descriptors of their own
+def test_too_few_descriptors_are_said_to_be_too_few():
+    few = 'ulimit -n "$1" && exec "$2" run -q -- true'
+    for limit in range(10, 44):
+        done = subprocess.run(["sh", "-c", few, "sh", str(limit), BUILD / "pinfold"],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 or (
+            done.returncode == 125 and "too many open files" in done.stderr.lower()), (limit, done)
 
 
 def test_processes_are_limited(pinfold):

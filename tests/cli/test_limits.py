@@ -273,10 +273,19 @@ def test_what_only_the_isolated_backend_has_is_refused_elsewhere(pinfold, option
 
 @pytest.mark.parametrize("words", [("--memory", "0"), ("--memory", "1T"), ("--cpus", "nan"),
                                    ("--cpus", "0"), ("--open-files", "x"), ("--processes", "-1"),
-                                   ("--rootfs", "relative"), ("--file-size", "99999999999G")])
+                                   ("--rootfs", "missing"), ("--file-size", "99999999999G")])
 def test_values_that_mean_nothing_are_refused(pinfold, words):
     done = pinfold("run", "--backend", "isolated", *words, "--", "true")
     assert done.returncode == 125 and " ".join(words) in done.stderr
+
+
+def test_a_file_size_that_a_program_is_told_of_is_its_own_to_tell(owner):
+    """As the manual says: Python ignores the signal that the result is made of."""
+    write = "open('big', 'wb').write(bytes(2 << 20))"
+    told = owner.execute("--file-size", "1M", "--", "python3", "-c", write)
+    assert told["exit_code"] == 1 and told["limit"] is None and "File too large" in told["output"]
+    ended = owner.execute("--file-size", "1M", "--", "head -c 3M /dev/zero > big")
+    assert ended["limit"] == "file size"
 
 
 def test_doctor_says_what_holds_each_limit(owner):
