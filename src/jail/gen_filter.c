@@ -318,8 +318,8 @@ static scmp_filter_ctx new_filter(void)
 
     if (!filter)
         _exit(1);
-    /* Programs of another architecture of this processor, whose numbers mean something else. */
-    check(seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "attribute");
+    /* Calls by the numbers of another architecture of this processor, which mean something else. */
+    check(seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)), "attribute");
     /* A tree instead of a list: when the filter is installed the kernel runs it once for each
      * system call there is, to learn which are always allowed, and a list takes it five times as
      * long. */

@@ -157,6 +157,10 @@ static long old_gate(void) /* 32-bit numbers mean other calls: 20 is getpid ther
     long r;
 
     __asm__ volatile("int $0x80" : "=a"(r) : "a"(20L) : "memory", "r8", "r9", "r10", "r11");
+    if (r < 0) {
+        errno = (int)-r;
+        return -1;
+    }
     return r;
 }
 
