@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -272,9 +273,12 @@ int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
 
     if (r < 0)
         return r;
-    if (!pf_program_find(PF_INIT_NAME, path))
+    if (!pf_program_find(PF_INIT_NAME, path)) {
+        if (access("/proc/self", F_OK) < 0) /* by which it is looked for beside this program */
+            return pf_fail(err, PINFOLD_ENOTSUP, "start a sandbox: %s", pf_jail_switched_off());
         return pf_fail(err, PINFOLD_ENOTSUP,
                        "the program " PF_INIT_NAME " is neither beside this one nor installed");
+    }
     jail = malloc(sizeof(*jail));
     if (!jail)
         return pf_fail_nomem(err);
