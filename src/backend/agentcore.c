@@ -16,7 +16,13 @@
 
 #define START_NS (120 * PF_NS_PER_SEC)
 #define STOP_NS (20 * PF_NS_PER_SEC)
-enum { DEFAULT_TIMEOUT = 900, MAX_TIMEOUT = 28800, DEFAULT_OUTPUT = 100000, NAME_CHARS = 100 };
+enum {
+    DEFAULT_TIMEOUT = 900,
+    MAX_TIMEOUT = 28800,
+    DEFAULT_OUTPUT = 100000,
+    NAME_CHARS = 100,
+    HOME_MAX = 100
+};
 
 static const char class_name[] = "AgentCoreSandboxTemplate";
 static const struct pinfold_backend_ops template_ops, session_ops;
@@ -240,7 +246,7 @@ static int build_for_session(void *state, const char *workspace_id,
 /* The session's home directory goes into scripts as it is. */
 static bool is_plain_path(const char *path)
 {
-    return path[0] == '/' && strlen(path) < 100 &&
+    return path[0] == '/' && strlen(path) < HOME_MAX &&
            strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-") ==
                    strlen(path);
 }
@@ -258,9 +264,15 @@ static int find_home(struct pf_ac_box *box, struct pinfold_cancel *cancel,
         return r;
     if (text)
         text[strcspn(text, "\r\n")] = '\0';
-    if (output.status != 0 || !text || !is_plain_path(text)) {
+    if (output.status != 0 || !text) {
         r = pf_fail(err, PINFOLD_EBACKEND, "AgentCore: no workspace can be made in \"%s\": \"%s\"",
                     PF_QUOTE(text ? text : ""), PF_QUOTE(output.errs.data ? output.errs.data : ""));
+    } else if (!is_plain_path(text)) {
+        r = pf_fail(err, PINFOLD_EBACKEND,
+                    "AgentCore: no workspace can be made in %s: the path of the session's home has "
+                    "to be absolute, shorter than %d bytes, and of letters, digits, \"-\", \"_\", "
+                    "\".\" and \"/\"",
+                    PF_QUOTE(text), HOME_MAX);
     } else {
         box->home = strdup(text);
         if (!box->home ||

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -24,13 +25,20 @@
  * threads fault in the pages they write to, and waits until they have. With 64 threads the helper
  * was four times as fast. */
 enum { CROWD = 4 };
+/* Commands that linger are asked whether they have ended when there are twice as many as the last
+ * time left, and these, or when that is so long ago: each takes a system call. */
+#define FEW 8
+#define SWEEP_NS (1 * PF_NS_PER_SEC)
 
 struct pf_launcher {
     pthread_mutex_t lock; /* of everything below; held over no wait but the helper's start */
     pthread_cond_t idle;  /* running has become 0 */
-    struct pf_live *live;
-    size_t running; /* commands that a pf_run() waits for */
-    unsigned refs;  /* of whoever made it, and of terminals */
+    struct pf_live *live; /* first those that end, or wait for our hang-up */
+    size_t running;       /* commands that a pf_run() waits for */
+    size_t lingering;     /* that nobody waits for, but their supervisors */
+    size_t many;          /* of them: to be swept */
+    int64_t sweep_at;     /* and so when this has come */
+    unsigned refs;        /* of whoever made it, and of terminals */
     bool stopped;
     bool stays; /* see pf_launcher_let_stay() */
     bool has_left_one;
@@ -52,6 +60,7 @@ int pf_launcher_new(struct pf_launcher **ret, struct pinfold_error *err)
     pthread_cond_init(&launcher->idle, NULL);
     launcher->owner = getpid();
     launcher->refs = 1;
+    launcher->many = FEW;
     launcher->helper.socket = launcher->helper.resident = -1;
     *ret = launcher;
     return 0;
@@ -137,9 +146,9 @@ static bool is_small(void)
     if (len <= 0)
         return false;
     text[len] = '\0';
-    return pf_take_number(&at, UINT32_MAX, &total) && *at++ == ' ' &&
-           pf_take_number(&at, UINT32_MAX, &resident) &&
-           resident * (uint64_t)(sysconf(_SC_PAGESIZE) / 1024) < SMALL_KIB;
+    return pf_take_number(&at, UINT64_MAX, &total) && *at++ == ' ' &&
+           pf_take_number(&at, UINT64_MAX, &resident) &&
+           resident < (uint64_t)SMALL_KIB * 1024 / (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Under the lock. Whether a helper should be asked, in which case one runs. */
@@ -269,18 +278,41 @@ static bool has_ended(struct pf_live *live)
     return len == 0 || errno != EAGAIN;
 }
 
-/* Under the lock: forget commands whose last process is gone. */
-static void sweep(struct pf_launcher *launcher)
+/* Whether its supervisor ends by itself, or waits for our hang-up. */
+static bool is_ending(const struct pf_live *live)
 {
-    for (struct pf_live **at = &launcher->live; *at;) {
-        struct pf_live *live = *at;
-        if (live->called || !has_ended(live)) {
-            at = &live->next;
+    return !live->called && (live->control < 0 || live->over);
+}
+
+/* Under the lock: forget commands that have ended of those that are about to, which are few, or of
+ * all. */
+static void sweep(struct pf_launcher *launcher, bool all)
+{
+    struct pf_live *live, *next;
+    size_t lingering = 0;
+
+    DL_FOREACH_SAFE(launcher->live, live, next) {
+        if (!all && !is_ending(live))
+            return;
+        if (live->called)
+            continue;
+        if (!has_ended(live)) {
+            lingering += !is_ending(live);
             continue;
         }
-        *at = live->next;
+        DL_DELETE(launcher->live, live);
         bury(live);
     }
+    launcher->lingering = lingering;
+    launcher->many = 2 * lingering + FEW;
+    launcher->sweep_at = pf_clock_deadline(SWEEP_NS);
+}
+
+/* Under the lock. */
+static bool is_sweep_due(const struct pf_launcher *launcher)
+{
+    return launcher->lingering >= launcher->many ||
+           (launcher->lingering > 0 && pf_clock_now() >= launcher->sweep_at);
 }
 
 int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
@@ -300,15 +332,14 @@ int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
         return pf_fail_os(err, errno, "create a socket for the command");
     spec->control = pair[1];
     pthread_mutex_lock(&launcher->lock);
-    sweep(launcher);
+    sweep(launcher, is_sweep_due(launcher));
     r = launcher->stopped ? pf_fail(err, PINFOLD_ESTART, "start a command: already stopped")
                           : launch(launcher, spec, &live->pid, err);
     if (r == 0) {
         live->control = pair[0];
         live->called = true;
         live->supervisor = live->pid;
-        live->next = launcher->live;
-        launcher->live = live;
+        DL_APPEND(launcher->live, live);
         launcher->running++;
         *ret = live;
         TAKE(live);
@@ -328,16 +359,6 @@ void pf_live_order(const struct pf_live *live, enum pf_super_order order)
     (void)!send(live->control, &byte, sizeof(byte), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Under the lock. */
-static void take_out(struct pf_launcher *launcher, const struct pf_live *live)
-{
-    for (struct pf_live **at = &launcher->live; *at; at = &(*at)->next)
-        if (*at == live) {
-            *at = live->next;
-            return;
-        }
-}
-
 /* Under the lock. Its last message came, or this hang-up kills the command. Either way it ends
  * alone: waiting here for its teardown would only cost time. The next call or the stop reaps. */
 static void hang_up(struct pf_launcher *launcher, struct pf_live *live)
@@ -346,10 +367,11 @@ static void hang_up(struct pf_launcher *launcher, struct pf_live *live)
     close(live->control);
     live->control = -1;
     pf_live_nudge(live);
-    if (live->pid == 0) {
-        take_out(launcher, live);
+    DL_DELETE(launcher->live, live);
+    if (live->pid == 0)
         free(live);
-    }
+    else
+        DL_PREPEND(launcher->live, live);
 }
 
 /* Under the lock. */
@@ -363,9 +385,15 @@ void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, boo
 {
     pthread_mutex_lock(&launcher->lock);
     live->called = false;
-    /* One that stays is hung up by the next start, or the end of this process. */
-    if (!lingers && !(live->over && launcher->stays && live->pid > 0))
+    if (lingers) {
+        launcher->lingering++;
+    } else if (live->over && launcher->stays && live->pid > 0) {
+        /* It is hung up by the next start, or the end of this process. */
+        DL_DELETE(launcher->live, live);
+        DL_PREPEND(launcher->live, live);
+    } else {
         hang_up(launcher, live);
+    }
     end_call(launcher);
     pthread_mutex_unlock(&launcher->lock);
 }
@@ -394,7 +422,7 @@ size_t pf_launcher_count(struct pf_launcher *launcher)
     size_t count = 0;
 
     pthread_mutex_lock(&launcher->lock);
-    sweep(launcher);
+    sweep(launcher, true);
     for (const struct pf_live *live = launcher->live; live; live = live->next)
         count++;
     pthread_mutex_unlock(&launcher->lock);
@@ -456,18 +484,13 @@ static bool wait_terminal(struct pf_launcher *launcher)
 /* Under the lock: all that no terminal has. */
 static struct pf_live *take_ended(struct pf_launcher *launcher)
 {
-    struct pf_live *left = NULL;
+    struct pf_live *left = NULL, *live, *next;
 
-    for (struct pf_live **at = &launcher->live; *at;) {
-        struct pf_live *live = *at;
-        if (live->terminal) {
-            at = &live->next;
-            continue;
+    DL_FOREACH_SAFE(launcher->live, live, next)
+        if (!live->terminal) {
+            DL_DELETE(launcher->live, live);
+            LL_PREPEND(left, live);
         }
-        *at = live->next;
-        live->next = left;
-        left = live;
-    }
     return left;
 }
 
@@ -542,7 +565,7 @@ static void unref(struct pf_launcher *launcher)
     /* Supervisors of terminals, to be reaped; and in a fork of the host our copies only. */
     while (launcher->live) {
         struct pf_live *live = launcher->live;
-        launcher->live = live->next;
+        DL_DELETE(launcher->live, live);
         if (launcher->owner != getpid())
             live->pid = 0;
         bury(live);

@@ -17,7 +17,7 @@ struct pf_live {
     bool called;              /* a pf_run() or a terminal has it and takes it out of the table */
     bool terminal;            /* that is a terminal, which outlives calls and the launcher's stop */
     _Atomic pid_t supervisor; /* whoever's child; 0: the helper has not said it yet */
-    struct pf_live *next;
+    struct pf_live *prev, *next;
 };
 
 /* Start a supervisor for spec, whose control field is set here. The descriptors in spec stay the

@@ -15,7 +15,7 @@
 #include "sandbox/audit.h"
 #include "sandbox/ids.h"
 #include "sandbox/ttl.h"
-#include "sandbox/session.h"
+#include "sandbox/session_table.h"
 
 enum { DEFAULT_TTL_SECONDS = 3600 };
 
@@ -23,8 +23,14 @@ struct pinfold_manager {
     char id[32];
     int64_t ttl_ns;
     struct pinfold_audit_sink audit;
-    unsigned refs; /* atomic */
+    struct pf_session *sessions; /* session_table.c's, under its lock */
+    unsigned refs;               /* atomic */
 };
+
+struct pf_session **pf_manager_sessions(struct pinfold_manager *manager)
+{
+    return &manager->sessions;
+}
 
 int pf_ttl_ns(double seconds, int64_t *ret, struct pinfold_error *err)
 {

@@ -125,6 +125,7 @@ def test_a_program_is_told_of_a_new_size(box):
 def test_ctrl_c_ends_only_the_job_in_the_foreground(box):
     term, behind, front = box.shell(), sleeper(), sleeper()
     term.run(f"sleep {behind} &")
+    wait_until(lambda: processes_with(behind))  # the prompt may come before it has begun
     term.type(f"sleep {front}\r")
     wait_until(lambda: processes_with(front))
     term.type("\x03")

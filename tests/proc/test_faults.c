@@ -273,6 +273,33 @@ static void every_failure_of_a_terminal_is_survived(void **state)
     assert_run(f, "echo hi", 0);
 }
 
+/* How often a command, its start included, receives something. */
+static int count_recv(struct fixture *f, const char *command)
+{
+    atomic_store(&plan->countdown, INT_MAX);
+    atomic_store(&plan->victim, RECV);
+    assert_run(f, command, 0);
+    atomic_store(&plan->victim, -1);
+    return INT_MAX - atomic_load(&plan->countdown);
+}
+
+/* But for now and then. */
+static void a_start_does_not_ask_every_supervisor_that_lingers(void **state)
+{
+    enum { LINGERING = 60 };
+    struct fixture *f = *state;
+    int least = INT_MAX;
+
+    for (int i = 0; i < LINGERING; i++)
+        assert_run(f, "sleep 600 >/dev/null 2>&1 &", 0);
+    for (int tries = 0; tries < 50 && least >= LINGERING; tries++) {
+        int count = count_recv(f, "true");
+        least = count < least ? count : least;
+    }
+    assert_in_range(least, 1, LINGERING / 2);
+    assert_true(pf_launcher_count(f->launcher) >= LINGERING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +309,7 @@ int main(void)
         IN_BOTH_MODES(every_failure_of_a_spool_is_survived),
         IN_BOTH_MODES(every_failure_of_a_long_command_is_survived),
         IN_BOTH_MODES(every_failure_of_a_terminal_is_survived),
+        IN_BOTH_MODES(a_start_does_not_ask_every_supervisor_that_lingers),
     };
 
     plan = mmap(NULL, sizeof(*plan), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -65,6 +65,17 @@ static void a_process_that_was_large_once_forks_by_itself(void **state)
     assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);
 }
 
+/* As those have that a sanitizer watches: more pages than 32 bits count. */
+static void a_process_with_much_address_space_and_little_memory_forks_by_itself(void **state)
+{
+    size_t size = (size_t)17 << 40;
+    void *space = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    assert_ptr_not_equal(space, MAP_FAILED);
+    a_process_that_was_large_once_forks_by_itself(state);
+    assert_int_equal(munmap(space, size), 0);
+}
+
 static void without_a_helper_large_processes_fork(void **state)
 {
     struct fixture *f = *state;
@@ -272,6 +283,82 @@ static void a_hundred_commands_leave_no_descriptor_and_no_zombie(void **state)
     assert_int_equal(pf_launcher_count(f->launcher), 0);
 }
 
+/* Run a command that leaves a process behind. */
+static pid_t leave_one(struct fixture *f)
+{
+    assert_run(f, "sleep 600 >/dev/null 2>&1 & echo $! >pid", 0);
+    assert_non_null(strstr(f->result.output, "1 background process still running"));
+    return read_pid(f, "pid");
+}
+
+static void end_one(pid_t pid)
+{
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_true(comes_to_be_gone(pid));
+}
+
+static void what_commands_left_does_not_pile_up_when_it_ends(void **state)
+{
+    enum { COMMANDS = 64, BOUND = 24 };
+    struct fixture *f = *state;
+    int before;
+
+    end_one(leave_one(f)); /* and the helper has started */
+    before = count_descriptors();
+    for (int i = 0; i < COMMANDS; i++) {
+        end_one(leave_one(f));
+        assert_in_range(count_descriptors(), 0, before + BOUND);
+    }
+    for (int i = 0; i < 5000 && pf_launcher_count(f->launcher) > 0; i++)
+        usleep(1000);
+    assert_int_equal(pf_launcher_count(f->launcher), 0);
+}
+
+static void after_a_second_a_start_forgets_what_has_ended(void **state)
+{
+    enum { FEW = 5 };
+    struct fixture *f = *state;
+    int before, after = 0;
+    pid_t pids[FEW];
+
+    assert_run(f, "true", 0);
+    assert_run(f, "true", 0);
+    before = count_descriptors();
+    for (int i = 0; i < FEW; i++)
+        pids[i] = leave_one(f);
+    assert_true(pf_launcher_count(f->launcher) >= FEW);
+    for (int i = 0; i < FEW; i++)
+        end_one(pids[i]);
+    for (int tries = 0; tries < 10 && (tries == 0 || after > before); tries++) {
+        usleep(1000000);
+        assert_run(f, "true", 0);
+        after = count_descriptors();
+    }
+    assert_int_equal(after, before);
+}
+
+/* Those that linger are in no order with those that are over, and each is found at the stop. */
+static void commands_that_linger_and_that_end_take_turns(void **state)
+{
+    enum { ROUNDS = 12 };
+    struct fixture *f = *state;
+    pid_t pids[ROUNDS];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        pids[i] = leave_one(f);
+        assert_run(f, "true", 0);
+        if (i % 3 == 0)
+            end_one(pids[i]);
+    }
+    for (int i = 0; i < 5000 && pf_launcher_count(f->launcher) > ROUNDS * 2 / 3; i++)
+        usleep(1000);
+    assert_int_equal(pf_launcher_count(f->launcher), ROUNDS * 2 / 3);
+    pf_launcher_stop(f->launcher);
+    for (int i = 0; i < ROUNDS; i++)
+        assert_true(is_gone(pids[i]));
+    assert_int_equal(pf_launcher_count(f->launcher), 0);
+}
+
 /* Whether a process has a descriptor of a directory. */
 static bool holds(pid_t pid, const char *directory)
 {
@@ -385,12 +472,17 @@ int main(void)
         IN_MODE(many_commands_at_once_are_the_helper_s, "auto", PF_LAUNCH_AUTO),
         IN_BOTH_MODES(stopping_ends_calls_under_way_with_137),
         IN_BOTH_MODES(a_hundred_commands_leave_no_descriptor_and_no_zombie),
+        IN_BOTH_MODES(what_commands_left_does_not_pile_up_when_it_ends),
+        IN_BOTH_MODES(after_a_second_a_start_forgets_what_has_ended),
+        IN_BOTH_MODES(commands_that_linger_and_that_end_take_turns),
         IN_MODE(the_last_supervisor_stays_with_its_directory_until_the_process_ends, "direct",
                 PF_LAUNCH_DIRECT),
         cmocka_unit_test(freeing_no_launcher_is_fine),
         /* Last: the peak of this process is large for good. */
         IN_MODE(a_process_with_1_GiB_pays_nothing_for_it, "auto", PF_LAUNCH_AUTO),
         IN_MODE(a_process_that_was_large_once_forks_by_itself, "auto", PF_LAUNCH_AUTO),
+        IN_MODE(a_process_with_much_address_space_and_little_memory_forks_by_itself, "auto",
+                PF_LAUNCH_AUTO),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,8 @@ PATIENCE = 900  # seconds, for the last episode of a worker on a busy machine
 
 @pytest.fixture
 def top() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="pinfold-soak-") as path:
+    # Short: AgentCore's backend takes no home whose path has 100 bytes.
+    with tempfile.TemporaryDirectory(prefix="soak-") as path:
         Path(path).chmod(0o755)
         programs = Path(path, "bin")
         programs.mkdir()
@@ -108,7 +109,7 @@ def test_nothing_is_lost_and_nothing_is_left(top: Path) -> None:
     # The last of them is an ordinary user; which one an episode had stands in its name.
     users = [STRANGER if IS_ROOT and int(name.split("/")[1]) % 3 == 2 else os.getuid()
              for name in names]
-    fakes = [Fakes(top / f"services{number}") for number in range(len(names))]
+    fakes = [Fakes(top / f"s{number}") for number in range(len(names))]
     workers = [start(top, number, uid, name, fakes[number])
                for number, (uid, name) in enumerate(zip(users, names))]
     counts: Counter[str] = Counter()
