@@ -123,8 +123,7 @@ bool pf_spool_wants(const struct pinfold_spool *spool, enum pinfold_stream strea
 {
     unsigned at = slot(stream);
 
-    return spool && !spool->sys_errno &&
-           (spool->room > 0 || spool->sizes[at] < spool->shares[at]);
+    return spool && !spool->sys_errno && (spool->room > 0 || spool->sizes[at] < spool->shares[at]);
 }
 
 int pf_spool_errno(const struct pinfold_spool *spool)

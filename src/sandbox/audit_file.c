@@ -156,8 +156,8 @@ static void write_event(void *ctx, const struct pinfold_audit_event *event)
         note_failure(file, n < 0 ? errno : ENOSPC);
 }
 
-/* Open it without waiting. A FIFO that nobody reads would hang; one that nobody reads any more would
- * hold up what is audited. Returns a descriptor or a negative code. */
+/* Open it without waiting. A FIFO that nobody reads would hang; one that nobody reads any more
+ * would hold up what is audited. Returns a descriptor or a negative code. */
 static int open_file(const char *path, struct pinfold_error *err)
 {
     static const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
