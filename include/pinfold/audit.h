@@ -75,11 +75,12 @@ struct pinfold_audit_file;
 /**
  * Open a sink that appends each event to a file as one JSON object a line.
  *
- * path      borrowed; created with mode 0600 when missing; must not be a symbolic link
+ * path      borrowed; created with mode 0600 when missing; a regular file or a character device:
+ *           no symbolic link, and no FIFO, which could make everything wait for who reads it
  * ret_file  receives the sink; the caller owns it, pinfold_audit_file_close()
  * err       borrowed, may be NULL
  *
- * Returns 0, -PINFOLD_EOS or -PINFOLD_ENOMEM.
+ * Returns 0, -PINFOLD_EVALUE (it is something else), -PINFOLD_EOS or -PINFOLD_ENOMEM.
  * Threads: any.
  */
 PINFOLD_API int pinfold_audit_file_open(const char *path, struct pinfold_audit_file **ret_file,

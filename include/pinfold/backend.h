@@ -48,8 +48,9 @@ struct pinfold_execute_options {
                                 backend's default */
     bool keep_tail;          /* when output is cut keep its head and its tail instead of its head */
     bool discard_output;     /* keep nothing in the result: for callers that stream */
-    uint64_t spool_bytes;    /* > 0: also keep up to this many raw bytes in an unnamed file, and
-                                give a handle to page through them; the result then keeps head and
+    uint64_t spool_bytes;    /* > 0: also keep up to this many raw bytes in unnamed files, and
+                                give a handle to page through them: of stderr what stdout leaves,
+                                and never less than a quarter; the result then keeps head and
                                 tail */
     pinfold_output_fn on_output; /* may be NULL */
     void *on_output_ctx;

@@ -180,12 +180,13 @@ PINFOLD_API int pinfold_execute_result_format(const struct pinfold_execute_resul
                                               struct pinfold_error *err);
 
 /**
- * How many bytes of a stream the spool holds. Less than the stream's total when the cap was hit.
+ * How many bytes of a stream the spool holds: its first ones. Less than the stream's total when the
+ * cap was hit, of which stderr has what stdout leaves, and never less than a quarter.
  *
  * spool   borrowed
  * stream  PINFOLD_STDOUT or PINFOLD_STDERR
  *
- * Returns the number of bytes that pinfold_spool_read() can reach.
+ * Returns the number of bytes that pinfold_spool_read() can reach; 0 when stream is neither.
  * Threads: any.
  */
 PINFOLD_API uint64_t pinfold_spool_size(const struct pinfold_spool *spool,
@@ -200,7 +201,8 @@ PINFOLD_API uint64_t pinfold_spool_size(const struct pinfold_spool *spool,
  * buffer  borrowed, receives up to size bytes
  * err     borrowed, may be NULL
  *
- * Returns the number of bytes read (0 at the end) or -PINFOLD_EOS.
+ * Returns the number of bytes read (0 at the end), -PINFOLD_EVALUE when stream is neither, or
+ * -PINFOLD_EOS.
  * Threads: any.
  */
 PINFOLD_API ssize_t pinfold_spool_read(const struct pinfold_spool *spool,

@@ -6,8 +6,10 @@ Methods run on the thread of their call; _bridge.py has coroutines.
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
+import stat
 import tempfile
 from collections.abc import Iterable
 from typing import Any, Union
@@ -18,6 +20,14 @@ from ._results import ExecuteResult, FileInfo
 
 _Error = Union[tuple[int, int, int, str], None]
 _Transfer = tuple[Union[bytes, None], _Error, bool]
+
+
+def _host_file(path: str) -> bytes:
+    """The bytes of a regular file: a FIFO would hold us up."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        return file.read()
 
 
 class Adapter:
@@ -122,8 +132,7 @@ class Adapter:
                     answers[index] = (None, None, True)
                     continue
                 if host_path is not None:
-                    with open(host_path, "rb") as file:
-                        data = file.read()
+                    data = _host_file(host_path)
                 wanted.append((index, path, data))
             except Exception as error:  # pylint: disable=broad-except
                 answers[index] = (None, describe(error), False)

@@ -402,11 +402,20 @@ static int read_all(int fd, const char *path, struct pf_buf *to, struct pinfold_
     return 0;
 }
 
+/* A FIFO that nobody writes would hang: it is empty then. Of one that somebody writes, a shell's
+ * <(...) say, the end is waited for. */
+static int open_script(const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    return fd >= 0 && fcntl(fd, F_SETFL, 0) == 0 ? TAKE_FD(fd) : -1;
+}
+
 int pinfold_model_scripted_new(const char *path, struct pinfold_model **ret_model,
                                struct pinfold_error *err)
 {
     PF_CLEANUP(pf_buf_done) struct pf_buf text = PF_BUF_INIT(PF_SCRIPT_MAX + 65536);
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    _cleanup_close_ int fd = open_script(path);
     int r;
 
     if (fd < 0)

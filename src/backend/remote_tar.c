@@ -20,6 +20,10 @@
 
 enum { RECORD = 512, CHUNK = 128 * 1024, LONG_MAX_BYTES = 64 * 1024 };
 
+/* Bytes of holes in one file. Here they are zeros to be packed, hours of it for a file that a
+ * command makes in a moment. */
+#define HOLES_MAX ((uint64_t)16 << 30)
+
 struct header {
     char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], sum[8], type, link[100];
     char magic[8], user[32], group[32], major[8], minor[8], prefix[155], padding[12];
@@ -123,6 +127,13 @@ static int put_content(struct packer *packer, int fd, uint64_t size, struct pinf
     return r < 0 ? r : put_padding(packer, size, err);
 }
 
+static bool has_too_many_holes(const struct stat *st)
+{
+    uint64_t size = (uint64_t)st->st_size, kept = (uint64_t)st->st_blocks * 512;
+
+    return size > kept && size - kept > HOLES_MAX;
+}
+
 static int put_file(struct packer *packer, const struct pf_walk_entry *entry, struct header *header,
                     struct pinfold_error *err)
 {
@@ -132,6 +143,11 @@ static int put_file(struct packer *packer, const struct pf_walk_entry *entry, st
 
     if (fd < 0 || fstat(fd, &st) < 0)
         return pf_fail_os(err, errno, "pack \"%s\"", PF_QUOTE(entry->path));
+    if (has_too_many_holes(&st))
+        return pf_fail_os(err, EFBIG,
+                          "pack \"%s\": it is %llu bytes of which hardly any are there, and would "
+                          "be sent as zeros; exclude it from the seed",
+                          PF_QUOTE(entry->path), (unsigned long long)st.st_size);
     r = put_header(packer, header, '0', (uint64_t)st.st_size, st.st_mode, err);
     return r < 0 ? r : put_content(packer, fd, (uint64_t)st.st_size, err);
 }

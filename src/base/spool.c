@@ -12,13 +12,19 @@
 struct pinfold_spool {
     int fds[2]; /* by stream */
     uint64_t sizes[2];
-    uint64_t room; /* bytes that may still be written */
+    uint64_t shares[2]; /* what each gets, however much the other says */
+    uint64_t room;      /* bytes that may still be written */
     int sys_errno;
 };
 
 static unsigned slot(enum pinfold_stream stream)
 {
     return stream == PINFOLD_STDERR;
+}
+
+static bool is_stream(enum pinfold_stream stream)
+{
+    return stream == PINFOLD_STDOUT || stream == PINFOLD_STDERR;
 }
 
 /* A file without a name that only this user may read, even through /proc. */
@@ -49,6 +55,8 @@ int pf_spool_new(uint64_t limit, struct pinfold_spool **ret, struct pinfold_erro
     if (!dir || dir[0] == '\0')
         dir = "/tmp";
     *spool = (struct pinfold_spool){ .fds = { -1, -1 }, .room = limit };
+    spool->shares[slot(PINFOLD_STDERR)] = limit / 4; /* as in the text of a result */
+    spool->shares[slot(PINFOLD_STDOUT)] = limit - limit / 4;
     for (int i = 0; i < 2; i++) {
         spool->fds[i] = unnamed_file(dir);
         if (spool->fds[i] < 0) {
@@ -61,11 +69,39 @@ int pf_spool_new(uint64_t limit, struct pinfold_spool **ret, struct pinfold_erro
     return 0;
 }
 
+static void fail(struct pinfold_spool *spool, int sys_errno)
+{
+    spool->sys_errno = sys_errno;
+    spool->room = 0;
+}
+
+/* Cut off the other stream what it has beyond its share, when this one needs it for its own. What
+ * was cut is over: it has its share, and there is no room. */
+static void make_room(struct pinfold_spool *spool, unsigned at, uint64_t len)
+{
+    uint64_t due = spool->shares[at] > spool->sizes[at] ? spool->shares[at] - spool->sizes[at] : 0;
+    uint64_t need = len < due ? len : due;
+    unsigned other = !at;
+
+    if (need <= spool->room)
+        return;
+    need -= spool->room;
+    if (ftruncate(spool->fds[other], (off_t)(spool->sizes[other] - need)) < 0) {
+        fail(spool, errno);
+        return;
+    }
+    spool->sizes[other] -= need;
+    spool->room += need;
+}
+
 void pf_spool_write(struct pinfold_spool *spool, enum pinfold_stream stream, const char *data,
                     size_t len)
 {
     unsigned at = slot(stream);
 
+    if (spool->sys_errno)
+        return;
+    make_room(spool, at, len);
     if (len > spool->room)
         len = (size_t)spool->room;
     while (len > 0) {
@@ -73,8 +109,7 @@ void pf_spool_write(struct pinfold_spool *spool, enum pinfold_stream stream, con
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0) {
-            spool->sys_errno = written < 0 ? errno : EIO;
-            spool->room = 0;
+            fail(spool, written < 0 ? errno : EIO);
             return;
         }
         data += written;
@@ -84,9 +119,11 @@ void pf_spool_write(struct pinfold_spool *spool, enum pinfold_stream stream, con
     }
 }
 
-bool pf_spool_wants(const struct pinfold_spool *spool)
+bool pf_spool_wants(const struct pinfold_spool *spool, enum pinfold_stream stream)
 {
-    return spool && spool->room > 0;
+    unsigned at = slot(stream);
+
+    return spool && !spool->sys_errno && (spool->room > 0 || spool->sizes[at] < spool->shares[at]);
 }
 
 int pf_spool_errno(const struct pinfold_spool *spool)
@@ -96,7 +133,7 @@ int pf_spool_errno(const struct pinfold_spool *spool)
 
 uint64_t pinfold_spool_size(const struct pinfold_spool *spool, enum pinfold_stream stream)
 {
-    return spool->sizes[slot(stream)];
+    return is_stream(stream) ? spool->sizes[slot(stream)] : 0;
 }
 
 ssize_t pinfold_spool_read(const struct pinfold_spool *spool, enum pinfold_stream stream,
@@ -105,6 +142,10 @@ ssize_t pinfold_spool_read(const struct pinfold_spool *spool, enum pinfold_strea
     unsigned at = slot(stream);
     ssize_t len;
 
+    if (!is_stream(stream))
+        return pf_fail(err, PINFOLD_EVALUE,
+                       "read the spool: %d is neither PINFOLD_STDOUT nor PINFOLD_STDERR",
+                       (int)stream);
     if (offset >= spool->sizes[at])
         return 0;
     if (size > spool->sizes[at] - offset)

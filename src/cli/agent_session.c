@@ -191,11 +191,33 @@ static int take_in(struct pinfold_agent *agent, const json_t *list, struct pinfo
     return r;
 }
 
+/* A FIFO must not hold us up. Returns NULL with errno. */
+static FILE *open_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), saved = 0;
+    struct stat st;
+    FILE *file;
+
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &st) < 0)
+        saved = errno;
+    else if (!S_ISREG(st.st_mode))
+        saved = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+    file = saved ? NULL : fdopen(fd, "r");
+    if (file)
+        return file;
+    saved = saved ? saved : errno;
+    close(fd);
+    errno = saved;
+    return NULL;
+}
+
 int pf_agent_session_load(struct pinfold_agent *agent, const char *path, struct pinfold_error *err)
 {
     struct pinfold_error inner = PINFOLD_ERROR_INIT;
     json_error_t wrong;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file(path);
     json_t *all;
     int r;
 

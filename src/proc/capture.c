@@ -109,7 +109,7 @@ static bool is_heard(const struct pf_capture *capture, const struct pf_stream *s
 /* Somebody looks at what comes, or keeps it. */
 static bool is_wanted(const struct pf_capture *capture, const struct pf_stream *stream)
 {
-    return is_heard(capture, stream) || pf_spool_wants(capture->spool) ||
+    return is_heard(capture, stream) || pf_spool_wants(capture->spool, stream->id) ||
            (!capture->request->discard && (!stream->full || capture->keep_tail));
 }
 
@@ -151,7 +151,7 @@ static int use(struct pf_capture *capture, struct pf_stream *stream, const char 
     const struct pf_run_request *request = capture->request;
     int answer = 0;
 
-    if (pf_spool_wants(capture->spool))
+    if (pf_spool_wants(capture->spool, stream->id))
         pf_spool_write(capture->spool, stream->id, data, len);
     if (!request->discard && (!stream->full || capture->keep_tail)) {
         if (capture->keep_tail)

@@ -156,6 +156,28 @@ static void write_event(void *ctx, const struct pinfold_audit_event *event)
         note_failure(file, n < 0 ? errno : ENOSPC);
 }
 
+/* Open it without waiting. A FIFO that nobody reads would hang; one that nobody reads any more
+ * would hold up what is audited. Returns a descriptor or a negative code. */
+static int open_file(const char *path, struct pinfold_error *err)
+{
+    static const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
+    _cleanup_close_ int fd = open(path, flags | O_NONBLOCK, 0600);
+    struct stat st;
+
+    if (fd < 0 && errno != ENXIO) /* a FIFO or a socket */
+        return pf_fail_os(err, errno, "open audit file %s", PF_QUOTE(path));
+    if (fd >= 0 && fstat(fd, &st) < 0)
+        return pf_fail_os(err, errno, "look at audit file %s", PF_QUOTE(path));
+    if (fd < 0 || (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)))
+        return pf_fail(err, PINFOLD_EVALUE,
+                       "open audit file %s: it is neither a regular file nor a character device; "
+                       "name a file, and read that",
+                       PF_QUOTE(path));
+    if (fcntl(fd, F_SETFL, O_APPEND) < 0)
+        return pf_fail_os(err, errno, "open audit file %s", PF_QUOTE(path));
+    return TAKE_FD(fd);
+}
+
 int pinfold_audit_file_open(const char *path, struct pinfold_audit_file **ret_file,
                             struct pinfold_error *err)
 {
@@ -165,9 +187,9 @@ int pinfold_audit_file_open(const char *path, struct pinfold_audit_file **ret_fi
 
     if (!file || !name)
         return pf_fail_nomem(err);
-    fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+    fd = open_file(path, err);
     if (fd < 0)
-        return pf_fail_os(err, errno, "open audit file %s", PF_QUOTE(path));
+        return fd;
     pthread_mutex_init(&file->lock, NULL);
     file->fd = TAKE_FD(fd);
     file->path = TAKE(name);

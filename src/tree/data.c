@@ -113,21 +113,36 @@ static int copy_in_kernel(struct pf_data_copy *copy, uint64_t left)
     return copy_by_buffer(copy, left);
 }
 
-/* The data between holes only. What is skipped at the end is made by the size. */
-static int copy_sparse(struct pf_data_copy *copy, uint64_t size)
+/* Whether the source is still as it was. Returns 1, 0 or -errno. */
+static int is_unchanged(const struct pf_data_copy *copy, const struct stat *st)
 {
-    off_t data = 0, hole = 0;
+    struct stat now;
+
+    if (fstat(copy->src_fd, &now) < 0)
+        return -errno;
+    return !pf_data_changed(st, &now);
+}
+
+/* The data between holes only. What is skipped at the end is made by the size. A source that
+ * changes is left at once, for the caller to see: somebody who writes ahead of the copy and makes
+ * holes behind it would never let it end. */
+static int copy_sparse(struct pf_data_copy *copy, const struct stat *st)
+{
+    off_t size = st->st_size, data = 0, hole = 0;
     int r;
 
-    if (ftruncate(copy->dst_fd, (off_t)size) < 0)
+    if (ftruncate(copy->dst_fd, size) < 0)
         return fail(copy, "set the size", -errno);
-    while ((uint64_t)hole < size) {
+    while (hole < size) {
         data = lseek(copy->src_fd, hole, SEEK_DATA);
         if (data < 0 && errno == ENXIO)
             break;
         if (data < 0 || (hole = lseek(copy->src_fd, data, SEEK_HOLE)) < 0 ||
             lseek(copy->src_fd, data, SEEK_SET) < 0)
             return fail(copy, "look for holes", -errno);
+        r = is_unchanged(copy, st);
+        if (r <= 0)
+            return r < 0 ? fail(copy, "look at", r) : 0;
         if (lseek(copy->dst_fd, data, SEEK_SET) < 0)
             return fail(copy, "seek", -errno);
         r = copy_in_kernel(copy, (uint64_t)(hole - data));
@@ -149,27 +164,5 @@ int pf_data_copy(struct pf_data_copy *copy, const struct stat *st, uint64_t *ret
         return told(copy, size);
     if (size <= PF_DATA_BUFFER)
         return copy_by_buffer(copy, size); /* one read, one write */
-    return sparse ? copy_sparse(copy, size) : copy_in_kernel(copy, size);
-}
-
-int pf_data_same(int fd_a, int fd_b, char *buffer, pf_data_fn on_chunk, void *ctx)
-{
-    enum { HALF = PF_DATA_BUFFER / 2 };
-    ssize_t a, b;
-    int r;
-
-    do {
-        a = pf_read_all(fd_a, buffer, HALF);
-        if (a < 0)
-            return (int)a;
-        b = pf_read_all(fd_b, buffer + HALF, HALF);
-        if (b < 0)
-            return (int)b;
-        if (a != b || memcmp(buffer, buffer + HALF, (size_t)a) != 0)
-            return 0;
-        r = on_chunk ? on_chunk(ctx, (uint64_t)a) : 0;
-        if (r < 0)
-            return r;
-    } while (a == HALF);
-    return 1;
+    return sparse ? copy_sparse(copy, st) : copy_in_kernel(copy, size);
 }

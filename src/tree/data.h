@@ -23,15 +23,17 @@ struct pf_data_copy {
 };
 
 /* Copy a regular file of which *st was taken before: by reflink, by copy_file_range(2) or through
- * the buffer; holes stay holes. ret_bytes receives the bytes copied: the file's size. Returns 0,
+ * the buffer; holes stay holes. ret_bytes receives the bytes copied: the file's size. Of a source
+ * that changes meanwhile the copy is not whole: see pf_data_changed() afterwards. Returns 0,
  * -errno, or what on_chunk returned. */
 int pf_data_copy(struct pf_data_copy *copy, const struct stat *st, uint64_t *ret_bytes);
 
 /* Whether the file has changed between two fstat(2). The change time cannot be set back. */
 bool pf_data_changed(const struct stat *before, const struct stat *after);
 
-/* Compare two files from where they stand to their ends; buffer and on_chunk as above. Returns 1
- * (same), 0, -errno, or what on_chunk returned. */
+/* Compare two regular files; buffer and on_chunk as above. Of what is a hole in both nothing is
+ * read, nor of a hole against data. Where the files stand afterwards is not said. A file that
+ * changes meanwhile is not the same. Returns 1 (same), 0, -errno, or what on_chunk returned. */
 int pf_data_same(int fd_a, int fd_b, char *buffer, pf_data_fn on_chunk, void *ctx);
 
 /* write(2) all of it. Returns 0 or -errno. */

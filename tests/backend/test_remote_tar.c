@@ -507,6 +507,29 @@ static void what_is_packed_is_unpacked_again(void **state)
     assert_true(S_ISLNK(mode_of("link")));
 }
 
+/* It would be packed for hours. The alarm ends a test that does. */
+static void a_file_that_is_a_huge_hole_is_refused(void **state)
+{
+    int packed = memfd_create("packed", MFD_CLOEXEC);
+    off_t huge = (off_t)15 << 40;
+    uint64_t size;
+    int fd;
+
+    (void)state;
+    fd = openat(f.root, "huge", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    while (ftruncate(fd, huge) < 0)
+        huge /= 2;
+    assert_true(huge > (off_t)1 << 40);
+    close(fd);
+    alarm(60);
+    assert_int_equal(pf_remote_pack(f.root, packed, &size, NULL, &f.err), -PINFOLD_EOS);
+    alarm(0);
+    assert_int_equal(f.err.sys_errno, EFBIG);
+    assert_non_null(strstr(f.err.msg, "\"huge\""));
+    assert_true(size < 4096);
+    close(packed);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -529,6 +552,7 @@ int main(void)
         TEST(a_bomb_ends_at_the_limit_and_costs_no_room),
         TEST(gzip_that_is_cut_or_none_is_an_error),
         TEST(what_is_packed_is_unpacked_again),
+        TEST(a_file_that_is_a_huge_hole_is_refused),
     };
 
     return cmocka_run_group_tests_name("remote_tar", tests, NULL, NULL);

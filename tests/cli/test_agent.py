@@ -342,6 +342,16 @@ def test_a_file_that_is_no_session_is_told_and_left(agent: Agent, tmp_path: Path
     assert talk.read_text() == text
 
 
+@pytest.mark.parametrize("option", ["--session", "--model"])
+def test_a_pipe_that_nobody_writes_is_not_waited_for(agent: Agent, tmp_path: Path,
+                                                     option: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    pipe = tmp_path / "pipe"
+    done = (agent(agent.script("Hello."), "--session", pipe) if option == "--session"
+            else agent(f"scripted:{pipe}"))
+    assert done.returncode == 125 and str(pipe) in done.stderr, done.stderr
+
+
 # ---- agents that do not come to an end ----
 
 def test_a_loop_ends_with_the_turns(agent: Agent) -> None:

@@ -212,6 +212,12 @@ def test_an_audit_file_that_cannot_be_opened(pinfold, tmp_path):
     assert not (tmp_path / "target").exists()
 
 
+def test_an_audit_pipe_that_nobody_reads(pinfold, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    fails(pinfold("run", "-q", "--audit", tmp_path / "pipe", "echo ran"), str(tmp_path / "pipe"),
+          "regular file")
+
+
 def test_an_unreadable_file_in_the_seed(as_stranger, common, project):
     seed = common / "seed"
     shutil.copytree(project, seed)

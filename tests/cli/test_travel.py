@@ -184,3 +184,18 @@ def test_plan_shows_names_that_cannot_fool_a_terminal(pinfold, project, name):
     assert "\x1b" not in text
     # every line is one path, whatever is in its name
     assert len(text.splitlines()) == 6
+
+
+def test_a_huge_hole_is_brought_home_twice(pinfold, tmp_path, backend):
+    """The fixture ends a run that reads it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for _ in range(2):
+        done = pinfold("run", "-q", *backend, f"--sync={home}",
+                       "for size in 15T 1T 100G; do truncate -s $size huge.md && break; done; "
+                       "printf end >>huge.md")
+        assert (done.returncode, done.stderr) == (0, "")
+    assert (home / "huge.md").stat().st_size >= 100 << 30
+    with (home / "huge.md").open("rb") as file:
+        file.seek(-4, os.SEEK_END)
+        assert file.read() == b"\0end"

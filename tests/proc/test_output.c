@@ -267,6 +267,22 @@ static void a_spool_keeps_the_whole_and_the_result_head_and_tail(void **state)
     assert_memory_equal(page, "oops\n", 5);
 }
 
+static void a_spool_keeps_stderr_under_a_chatty_stdout(void **state)
+{
+    struct fixture *f = *state;
+    struct pinfold_error err;
+    char page[16];
+
+    f->request.output_limit = 1000;
+    f->request.spool_limit = 1000000;
+    assert_run(f, "head -c 2000000 /dev/zero | tr '\\0' a; seq 1 5000 >&2", 0);
+    assert_non_null(f->result.spool);
+    assert_int_equal(pinfold_spool_size(f->result.spool, PINFOLD_STDERR), 23893);
+    assert_int_equal(pinfold_spool_size(f->result.spool, PINFOLD_STDOUT), 1000000 - 23893);
+    assert_int_equal(pinfold_spool_read(f->result.spool, PINFOLD_STDERR, 23888, page, 16, &err), 5);
+    assert_memory_equal(page, "5000\n", 5);
+}
+
 static void a_spool_that_cannot_be_made_is_a_note(void **state)
 {
     struct fixture *f = *state;
@@ -302,6 +318,7 @@ int main(void)
         IN_BOTH_MODES(a_callback_can_stop_the_command),
         IN_BOTH_MODES(a_blocked_callback_does_not_stop_the_clock),
         IN_BOTH_MODES(a_spool_keeps_the_whole_and_the_result_head_and_tail),
+        IN_BOTH_MODES(a_spool_keeps_stderr_under_a_chatty_stdout),
         IN_BOTH_MODES(a_spool_that_cannot_be_made_is_a_note),
     };
 

@@ -175,6 +175,16 @@ def test_answers_that_are_none_do_not_pass_for_success() -> None:
     run(main())
 
 
+def test_a_pipe_of_the_host_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+
+    async def main() -> None:
+        async with Sandbox("memory", Memory(), 60) as sandbox:
+            with pytest.raises(Exception, match="regular file"):
+                await sandbox.add_files({"a": tmp_path / "pipe"})
+    run(main())
+
+
 def test_seeding_errors_undo_the_start(tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
 

@@ -2,7 +2,9 @@
 #include "fake_backend.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "sandbox/audit.h"
 #include "tempdir.h"
@@ -132,6 +134,64 @@ static void a_link_is_not_followed_to_an_audit_file(void **unused)
     rmdir(dir);
 }
 
+/* Nothing of a kind that can make who opens or writes it wait for somebody else: with a reader or
+ * without. The alarm ends a test that waits. */
+static void what_could_wait_for_a_reader_is_no_audit_file(void **unused)
+{
+    static const char *const names[] = { "fifo", "socket", "directory" };
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char dir[64], path[108];
+    struct pinfold_audit_file *file = NULL;
+    int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), reader = -1;
+
+    (void)unused;
+    assert_non_null(test_tempdir("pinfold-audit", dir, sizeof(dir)));
+    snprintf(path, sizeof(path), "%s/fifo", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/socket", dir);
+    assert_int_equal(bind(sock, (struct sockaddr *)&address, sizeof(address)), 0);
+    snprintf(path, sizeof(path), "%s/directory", dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    alarm(60);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 3; i++) {
+            struct pinfold_error err = PINFOLD_ERROR_INIT;
+            snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+            assert_int_equal(pinfold_audit_file_open(path, &file, &err),
+                             i == 2 ? -PINFOLD_EOS : -PINFOLD_EVALUE);
+            assert_non_null(strstr(err.msg, path));
+            assert_true(i == 2 || strstr(err.msg, "regular file"));
+        }
+        snprintf(path, sizeof(path), "%s/fifo", dir);
+        if (round == 0)
+            reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    }
+    alarm(0);
+    assert_true(reader >= 0);
+    close(reader);
+    close(sock);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        remove(path);
+    }
+    rmdir(dir);
+}
+
+/* O_NONBLOCK would turn a slow terminal into lost lines. */
+static void what_is_opened_writes_as_if_it_had_been_waited_for(void **unused)
+{
+    struct pinfold_audit_file *file = NULL;
+    int probe = open("/dev/null", O_RDONLY | O_CLOEXEC), flags;
+
+    (void)unused;
+    close(probe); /* the lowest free descriptor, which the file is to have */
+    assert_int_equal(pinfold_audit_file_open("/dev/null", &file, NULL), 0);
+    flags = fcntl(probe, F_GETFL);
+    assert_true(flags >= 0 && (flags & O_ACCMODE) == O_WRONLY);
+    assert_int_equal(flags & (O_NONBLOCK | O_APPEND), O_APPEND);
+    assert_int_equal(pinfold_audit_file_close(file, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +201,8 @@ int main(void)
         cmocka_unit_test(the_file_sink_appends_lines_that_nobody_else_reads),
         cmocka_unit_test(a_sink_that_cannot_write_says_so_at_the_end),
         cmocka_unit_test(a_link_is_not_followed_to_an_audit_file),
+        cmocka_unit_test(what_could_wait_for_a_reader_is_no_audit_file),
+        cmocka_unit_test(what_is_opened_writes_as_if_it_had_been_waited_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

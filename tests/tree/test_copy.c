@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tmp.h"
+#include "sparse.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -410,6 +410,32 @@ static void holes_stay_holes(void **state)
     done(&f);
 }
 
+/* A flush of what is there already, and what a plan says of it. */
+static void a_huge_hole_is_flushed_twice_in_no_time(void **state)
+{
+    uint64_t before = bytes_read();
+    struct fixture f = prepare_flush(*state, NULL);
+    struct pinfold_plan plan = { 0 };
+    off_t size = put_huge(f.src, "huge", "end");
+
+    run(&f);
+    check_counts(&f, 1, (uint64_t)size, 0);
+    f.result = (struct pf_copy_result){ 0 };
+    run(&f);
+    check_counts(&f, 0, 0, 0);
+    f.options.plan = &plan;
+    run(&f);
+    assert_int_equal(plan.count, 1);
+    assert_int_equal(plan.items[0].action, PINFOLD_PLAN_IDENTICAL);
+    f.options.plan = NULL;
+    put_huge(f.src, "huge", "End");
+    run(&f);
+    check_counts(&f, 1, (uint64_t)size, 0);
+    assert_true(bytes_read() - before < LITTLE);
+    pinfold_plan_done(&plan);
+    done(&f);
+}
+
 /* Enough files for the threads to be started, in many directories, some large. */
 static void many_files_are_copied_by_several_threads(void **state)
 {
@@ -587,7 +613,8 @@ static void on_progress(void *ctx, uint64_t files, uint64_t bytes)
     pinfold_cancel_fire(progress->cancel);
 }
 
-/* Cancels once work is under way: the first report comes before there was any. */
+/* Cancels once work is under way: the first report comes before there was any. It takes so long
+ * that the next one is due at the next occasion. */
 static void cancel_later(void *ctx, uint64_t files, uint64_t bytes)
 {
     struct pinfold_cancel *cancel = ctx;
@@ -597,26 +624,34 @@ static void cancel_later(void *ctx, uint64_t files, uint64_t bytes)
     (void)bytes;
     if (++reports % 2 == 0)
         pinfold_cancel_fire(cancel);
+    else
+        usleep(500000);
 }
 
-/* Two files that take seconds to compare, as an agent makes them in no time. */
+/* What was read tells that it was not the whole of the two files. */
 static void comparing_large_files_can_be_cancelled(void **state)
 {
+    enum { SIZE = 2 * LITTLE };
     struct fixture f = prepare_flush(*state, NULL);
     struct pinfold_plan plan = { .count = 0 };
+    char *data = malloc(SIZE);
 
+    memset(data, 'x', SIZE);
     for (int i = 0; i < 2; i++) {
         int fd = openat(i ? f.src : f.dst, "large", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         assert_true(fd >= 0);
-        assert_int_equal(ftruncate(fd, (off_t)16 << 30), 0);
+        assert_int_equal(write(fd, data, SIZE), SIZE);
         close(fd);
     }
+    free(data);
     for (int i = 0; i < 2; i++) {
+        uint64_t before = bytes_read();
         assert_int_equal(pinfold_cancel_new(&f.options.cancel, NULL), 0);
         f.options.on_progress = cancel_later;
         f.options.on_progress_ctx = f.options.cancel;
         f.options.plan = i ? &plan : NULL;
         assert_int_equal(pf_copy_tree(&f.options, &f.result, &err), -PINFOLD_ECANCELLED);
+        assert_true(bytes_read() - before < LITTLE);
         pinfold_cancel_free(f.options.cancel);
     }
     pinfold_plan_done(&plan);
@@ -713,6 +748,7 @@ int main(void)
         TEST(a_flush_leaves_a_link_that_the_destination_has_too),
         TEST(one_bad_path_does_not_stop_the_rest),
         TEST(holes_stay_holes),
+        TEST(a_huge_hole_is_flushed_twice_in_no_time),
         TEST(many_files_are_copied_by_several_threads),
         TEST(a_tree_deeper_than_a_path_can_say_is_copied),
         TEST(a_dry_run_of_a_flush_lists_everything_and_changes_nothing),
