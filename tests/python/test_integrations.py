@@ -19,7 +19,7 @@ PACKAGES = {
     "openai_agents": ["openai-agents==0.24.0"],
     "strands": ["strands-agents==1.62.0"],
 }
-INSTALL_SECONDS, RUN_SECONDS = 600, 1800
+INSTALL_SECONDS, RUN_SECONDS = 600, 600
 
 
 def install(place: Path, packages: list[str]) -> None:

@@ -79,7 +79,8 @@ async def awaited(steps: Steps[T]) -> T:
         return value
 
 
-def _shell(core: _pinfold.Sandbox, script: str, *words: str, room: int = 0) -> _pinfold.Call:
+def _shell(core: _pinfold.Sandbox, script: str, *words: str,
+           room: int | None = None) -> _pinfold.Call:
     return core.execute(["sh", "-c", script, "sh", *words], None, None, None, room, False, 0,
                         False)
 

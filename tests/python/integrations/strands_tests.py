@@ -72,6 +72,7 @@ async def test_who_stops_listening_kills_the_command(sandbox: Sandbox, how: str)
         await stream.aclose()
     else:
         while "heard" not in [one.path for one in await sandbox.list_dir()]:
+            assert not task.done(), task.exception()
             await asyncio.sleep(0.05)
         task.cancel()
         await asyncio.wait([task])
@@ -119,6 +120,7 @@ async def test_cancelled_writes_leave_nothing(sandbox: Sandbox) -> None:
     await sandbox.execute("mkfifo /tmp/fifo")
     write = asyncio.ensure_future(PinfoldSandbox(sandbox).write_file("/tmp/fifo", b"data"))
     while not await sandbox.list_dir():
+        assert not write.done(), write.exception()
         await asyncio.sleep(0.05)
     write.cancel()
     await asyncio.wait([write])
