@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "base/cleanup.h"
 #include "tree/remove.h"
 #include "fuzz.h"
+#include "../tests/tempdir.h"
 
 enum { RECORD = 512, SUM_AT = 148, SUM_LEN = 8, SIZE_AT = 124, SIZE_LEN = 12 };
 
@@ -28,7 +30,7 @@ static int memory_file(const uint8_t *data, size_t size)
 
 /* ---- a place to unpack in ---- */
 
-static char place[64]; /* holds the root, and nothing else */
+static char place[PATH_MAX]; /* holds the root, and nothing else */
 
 static void leave_place(void)
 {
@@ -37,11 +39,8 @@ static void leave_place(void)
 
 static int open_place(void)
 {
-    const char *tmp = getenv("TMPDIR");
-
     if (!place[0]) {
-        snprintf(place, sizeof(place), "%.40s/pf-fuzz-XXXXXX", tmp ? tmp : "/dev/shm");
-        demand(mkdtemp(place) != NULL);
+        demand(test_tempdir("pf-fuzz", place, sizeof(place)) != NULL);
         atexit(leave_place);
     }
     return open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -2,6 +2,7 @@
 /* The .gitignore of a project that nobody knows: what is taken from it are patterns, behind those
  * that were given. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,12 +13,13 @@
 #include "cli/agent_run.h"
 #include "cli/say.h"
 #include "fuzz.h"
+#include "../tests/tempdir.h"
 
-static char project[64];
+static char project[PATH_MAX];
 
 static void leave_project(void)
 {
-    char path[96];
+    char path[PATH_MAX + 16];
 
     snprintf(path, sizeof(path), "%s/.gitignore", project);
     unlink(path);
@@ -26,13 +28,11 @@ static void leave_project(void)
 
 static void write_ignore(const uint8_t *data, size_t size)
 {
-    const char *tmp = getenv("TMPDIR");
-    char path[96];
+    char path[PATH_MAX + 16];
     int fd;
 
     if (!project[0]) {
-        snprintf(project, sizeof(project), "%.40s/pf-fuzz-XXXXXX", tmp ? tmp : "/dev/shm");
-        demand(mkdtemp(project) != NULL);
+        demand(test_tempdir("pf-fuzz", project, sizeof(project)) != NULL);
         atexit(leave_project);
         pf_say_set_quiet(true);
     }

@@ -9,8 +9,8 @@
 #include "base/cleanup.h"
 #include "fuzz.h"
 
-#define ROOT "/srv/./work//space/"
-#define REAL_ROOT "/srv/work/space"
+#define ROOT "/srv/./some//space/"
+#define REAL_ROOT "/srv/some/space"
 
 static void check_normal(const char *path)
 {
