@@ -145,8 +145,13 @@ class Episode:
         while calm < 2:
             if time.monotonic() > deadline:
                 raise Wrong(f"commands go on: {self.place.all_processes()}")
-            calm = 0 if self.place.is_busy(self.service) else calm + 1
+            busy = self.place.is_busy(self.service) or self.service_works()
+            calm = 0 if busy else calm + 1
             time.sleep(0.005)
+
+    def service_works(self) -> bool:
+        """What it was asked for may have no process yet."""
+        return bool(self.endpoint and adversity.control(self.endpoint, "working"))
 
 
 class Lasting(Episode):
