@@ -50,7 +50,7 @@ static void show_option(const struct pf_flag *flag)
                        flag->argument && flag->argument[0] != '[' ? " " : "",
                        flag->argument ? flag->argument : "");
 
-    if (flag->letter && flag->apply)
+    if (flag->letter && flag->value != PF_VALUE_OF_HELP)
         snprintf(left + len, sizeof(left) - (size_t)len, ", -%c", flag->letter);
     printf("  --%-20s %s\n", left, flag->help);
 }
@@ -159,7 +159,7 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
                                      optopt >= FIRST_FLAG ? "takes no value" : "no such option");
         return false;
     }
-    if (!flag->apply) {
+    if (flag->value == PF_VALUE_OF_HELP) {
         *ret_status = pf_command_show(command);
         return false;
     }
@@ -169,9 +169,10 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
         options->agentcore_alone = flag->name;
     if (flag->commands & PF_DAYTONA_ALONE && !options->daytona_alone)
         options->daytona_alone = flag->name;
+    options->takes_extras |= (flag->commands & PF_NEEDS_EXTRAS) != 0;
     if (find_flag(flag->name) == flag)
         options->given[flag - pf_flags] = true;
-    wrong = flag->apply(options, optarg);
+    wrong = pf_flag_take(flag, options, optarg);
     if (wrong) {
         *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name, optarg, wrong);
         return false;
@@ -266,7 +267,7 @@ const char *pf_options_check_value(const char *name, const char *value)
     const char *wrong = "out of memory";
 
     if (make_lists(&options, 1))
-        wrong = flag && flag->apply ? flag->apply(&options, value) : "no such option";
+        wrong = flag ? pf_flag_take(flag, &options, value) : "no such option";
     pf_options_done(&options);
     return wrong;
 }

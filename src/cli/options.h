@@ -26,6 +26,7 @@ enum {
     PF_FOR_MCP = 256,    /* together with PF_FOR_RUN */
     PF_FOR_CONFIG = 512, /* likewise */
     PF_FOR_INSTALL = 1024,
+    PF_NEEDS_EXTRAS = 2048, /* something of extras.h */
 };
 
 /* What pinfold agent alone takes (agent_options.c). */
@@ -81,18 +82,33 @@ struct pf_options {
     char **words;             /* of a policy, which the strings above point into; else NULL */
 };
 
+/* What a value must be, and of which type the field of struct pf_options is that it goes into. */
+enum pf_value {
+    PF_VALUE_OF_HELP, /* into none: the option shows the help */
+    PF_VALUE_SWITCH,  /* there is none: a bool becomes true */
+    PF_VALUE_TEXT,    /* const char *, not empty, as the next two */
+    PF_VALUE_DIRECTORY,
+    PF_VALUE_FILE,
+    PF_VALUE_NAME,       /* const char *: letters, digits, - and _ */
+    PF_VALUE_LIST,       /* const char **: any text, put behind what is there */
+    PF_VALUE_SECONDS,    /* double */
+    PF_VALUE_BYTES,      /* uint64_t, as the next two */
+    PF_VALUE_BYTE_LIMIT, /* or "unlimited" */
+    PF_VALUE_LIMIT,      /* likewise */
+    PF_VALUE_OWN,        /* what its own function says */
+};
+
 struct pf_flag {
     const char *name;
     const char *argument; /* NULL: takes none; "[=DIR]": optional */
     const char *help;
     unsigned commands; /* who takes it; not looked at in a command's own */
     char letter;       /* likewise */
-    /* Take a value in. Returns NULL, or what is wrong with it. NULL: help */
-    const char *(*apply)(struct pf_options *options, const char *value);
+    enum pf_value value;
+    size_t field; /* its offset in struct pf_options */
+    /* Of PF_VALUE_OWN: take a value in. Returns NULL, or what is wrong with it. */
+    const char *(*take)(struct pf_options *options, const char *value);
 };
-
-/* Take any text but an empty one. Returns NULL, or what is wrong with it. */
-const char *pf_take_text(const char **slot, const char *value);
 
 /* Parse argv (argv[0] is the subcommand). Returns true to go on; false when there is nothing more
  * to do, because help was asked for or something is wrong: then *ret_status is the exit status. */
