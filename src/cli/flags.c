@@ -317,7 +317,7 @@ const struct pf_flag pf_flags[] = {
     { "timeout", "SECONDS", "stop it after this time, 1.5 say (default 120; on a terminal none)",
       PF_FOR_RUN, 0, PF_TAKE_SECONDS(timeout_seconds) },
     { "max-output", "BYTES", "cut the output after this much; K, M and G are powers of 1024",
-      PF_FOR_COMMAND | PF_FOR_AGENT | PF_FOR_MCP, 0, PF_TAKE_BYTES(max_output_bytes) },
+      PF_NOT_FOR_SHELL, 0, PF_TAKE_BYTES(max_output_bytes) },
     { "env", "NAME=VALUE", "set a variable for the command; repeatable", PF_FOR_RUN, 0,
       PF_TAKE_BY(take_env) },
     { "no-inherit-env", NULL, "local: give the command no variable but those of --env", PF_FOR_RUN,

@@ -12,20 +12,23 @@
 
 /* Who takes an option. */
 enum {
-    PF_FOR_RUN = 1, /* and shell */
+    PF_FOR_RUN = 1, /* and shell, agent, mcp, config */
     PF_FOR_PLAN = 2,
-    PF_FOR_OTHERS = 4,     /* --help alone */
-    PF_ISOLATED_ALONE = 8, /* means nothing to other backends, which refuse it */
-    PF_FOR_ISOLATED = PF_FOR_RUN | PF_ISOLATED_ALONE,
-    PF_FOR_COMMAND = 16,     /* run, and not shell */
-    PF_AGENTCORE_ALONE = 32, /* as for the isolated backend */
-    PF_FOR_AGENTCORE = PF_FOR_RUN | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
-    PF_DAYTONA_ALONE = 64,
-    PF_FOR_DAYTONA = PF_FOR_RUN | PF_FOR_PLAN | PF_DAYTONA_ALONE,
-    PF_FOR_AGENT = 128,
-    PF_FOR_MCP = 256,    /* together with PF_FOR_RUN */
-    PF_FOR_CONFIG = 512, /* likewise */
+    PF_FOR_OTHERS = 4,   /* --help alone */
+    PF_FOR_COMMAND = 16, /* run, and not shell */
+    PF_FOR_AGENT = 128,  /* together with PF_FOR_RUN, as the next two */
+    PF_FOR_MCP = 256,
+    PF_FOR_CONFIG = 512,
     PF_FOR_INSTALL = 1024,
+    PF_NOT_FOR_SHELL = PF_FOR_COMMAND | PF_FOR_AGENT | PF_FOR_MCP, /* all else with PF_FOR_RUN */
+    /* Means nothing to other backends, which refuse it. Services have no terminals, and so no use
+     * in a shell. */
+    PF_ISOLATED_ALONE = 8,
+    PF_AGENTCORE_ALONE = 32,
+    PF_DAYTONA_ALONE = 64,
+    PF_FOR_ISOLATED = PF_FOR_RUN | PF_ISOLATED_ALONE,
+    PF_FOR_AGENTCORE = PF_NOT_FOR_SHELL | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
+    PF_FOR_DAYTONA = PF_NOT_FOR_SHELL | PF_FOR_PLAN | PF_DAYTONA_ALONE,
     PF_NEEDS_EXTRAS = 2048, /* something of extras.h */
 };
 
