@@ -2,7 +2,6 @@
 /* Commands of the workspace's user. */
 #include "backend/agentcore.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,49 +13,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "proc/capture.h"
 #include "proc/command.h"
-#include "proc/env.h"
 #include "tree/data.h"
 #include "tree/place.h"
 
 #define WORD_MAX ((size_t)100000)        /* bytes of a command that is one word */
-#define WORD_LIMIT ((size_t)128 * 1024)  /* the kernel's, of any word, its NUL included */
-#define WORDS_LIMIT ((size_t)1536 << 10) /* and of all together, with room for those there */
 #define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
 #define SCRIPT_MAX ((size_t)64 << 20)
 #define KILLED_NOTE "[killed: the sandbox was stopped]\n"
 enum { REFUSED_STATUS = 125 };
-
-/* What the kernel there would refuse in words that say nothing of what is too large. */
-static int check_words(const char *what, const char *const *words, size_t *total,
-                       struct pinfold_error *err)
-{
-    for (size_t i = 0; words && words[i]; i++) {
-        size_t len = strlen(words[i]) + 1;
-        *total += len + sizeof(char *);
-        if (len > WORD_LIMIT || *total > WORDS_LIMIT)
-            return pf_fail_os(err, E2BIG, "%s \"%.40s\"", what, PF_QUOTE(words[i]));
-    }
-    return 0;
-}
-
-static int check(const struct pf_ac_box *box, const struct pinfold_execute_options *options,
-                 struct pinfold_error *err)
-{
-    size_t total = 0;
-    int r = pf_env_check(options->env, err);
-
-    if (isnan(options->timeout_seconds) || options->timeout_seconds < 0)
-        return pf_fail(err, PINFOLD_EVALUE, "timeout must be more than 0 seconds, not %g",
-                       options->timeout_seconds);
-    if (r == 0)
-        r = check_words("pass the variable", (const char *const *)box->env, &total, err);
-    if (r == 0)
-        r = check_words("pass the variable", options->env, &total, err);
-    return r < 0 ? r : check_words("pass the argument", options->argv, &total, err);
-}
 
 static int add_words(struct pf_buf *script, const char *const *words)
 {
@@ -318,7 +284,7 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
     const char *nothing = pf_command_nothing(&request);
     char id[PF_AC_ID_MAX] = "";
     int64_t start = pf_clock_now();
-    int r = check(box, options, err);
+    int r = pf_remote_check(options, (const char *const *)box->env, err);
 
     if (r == 0)
         r = refuse_stopped(box, err);
