@@ -249,37 +249,13 @@ static int64_t timeout_of(const struct pf_ac_box *box, double seconds)
     return (int64_t)(seconds * (double)PF_NS_PER_SEC);
 }
 
-static struct pf_run_request request_of(const struct pf_ac_box *box,
-                                        const struct pinfold_execute_options *options,
-                                        struct pinfold_cancel *cancel)
-{
-    size_t len = options->command_len;
-
-    if (options->command && len == 0)
-        len = strlen(options->command);
-    return (struct pf_run_request){
-        .command = options->command,
-        .command_len = len,
-        .argv = options->argv,
-        .output_limit =
-                options->max_output_bytes ? options->max_output_bytes : box->max_output_bytes,
-        .keep_tail = options->keep_tail,
-        .discard = options->discard_output,
-        .spool_limit = options->spool_bytes,
-        .on_output = options->on_output,
-        .on_output_ctx = options->on_output_ctx,
-        .timeout_ns = timeout_of(box, options->timeout_seconds),
-        .cancel = cancel,
-    };
-}
-
 int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
                   struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,
                   struct pinfold_error *err)
 {
     struct pf_ac_box *box = state;
     PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
-    struct pf_run_request request = request_of(box, options, cancel);
+    struct pf_run_request request = pf_command_request(options, box->max_output_bytes, cancel);
     const char *cwd = options->cwd ? options->cwd : ".";
     const char *nothing = pf_command_nothing(&request);
     char id[PF_AC_ID_MAX] = "";
@@ -294,6 +270,7 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
         return r;
     if (nothing)
         return pf_command_answer_nothing(nothing, ret_result, err); /* costs no call */
+    request.timeout_ns = timeout_of(box, options->timeout_seconds);
     if (add_entry(&script, box, cwd) < 0 || add_words(&script, (const char *const *)box->env) < 0 ||
         add_words(&script, options->env) < 0)
         return pf_fail_nomem(err);
