@@ -41,44 +41,55 @@ struct pf_agent_options {
 
 enum { PF_OWN_FLAGS_MAX = 64, PF_FLAGS_MAX = 96 };
 
-/* What was asked for. Strings point into argv. */
+/* What was asked for. Strings point into argv; numbers are 0 when they were not given. */
 struct pf_options {
+    /* The workspace, and what goes in and comes home. */
     const char *seed;
     const char *sync; /* NULL with wants_sync: back to the seed */
     const char *workspace;
-    const char *audit;
-    const char *config; /* the policy file that was named */
-    bool wants_sync, json, quiet, no_inherit_env;
-    bool read_only, no_roots, no_sync;     /* of mcp */
-    double ttl_seconds;                    /* likewise; 0: not given */
-    bool write, scope_user, scope_project; /* of mcp install, as the next ones */
-    const char *name, *url, *token_env;
-    bool tty;          /* run the command on a terminal */
-    bool takes_extras; /* something of extras.h */
-    bool isolated;     /* no --backend, or this one */
-    bool agentcore, daytona;
-    const char *isolated_alone; /* an option given that only this backend has */
-    const char *agentcore_alone, *daytona_alone;
-    const char *region, *profile, *interpreter, *endpoint;
-    uint64_t session_timeout; /* seconds; 0: not given */
-    const char *target, *snapshot, *image;
-    bool overlay;  /* --seed-mode overlay */
-    bool host_net; /* --net host */
-    const char *rootfs;
-    struct pinfold_limits limits; /* 0: not given */
-    double timeout_seconds;       /* 0: not given */
-    double resume_seconds;        /* likewise */
-    const char *http;             /* ADDRESS:PORT */
-    const char **http_hosts;      /* names that it is asked by, besides those of this machine */
-    const char **tokens;          /* NAME:MODE, NAME:MODE:file:PATH or NAME:MODE:env:NAME */
-    bool http_anywhere;           /* addresses that are not of this machine's loopback, too */
-    uint64_t max_output_bytes;    /* 0: not given */
     const char **exclude; /* the lists are NULL-terminated, never NULL, and one allocation */
     const char **include;
-    const char **env;
-    const char **ro, **rw;
+    bool wants_sync;
+    bool overlay; /* --seed-mode overlay */
+
+    /* The backend: isolated unless another was named; none of these is the local one. */
+    bool isolated, agentcore, daytona;
+    /* An option that was given and only this backend has; NULL: none was. */
+    const char *isolated_alone, *agentcore_alone, *daytona_alone;
+    bool host_net;          /* --net host */
     const char **net_allow; /* --net allow=... */
+    const char **ro, **rw;
+    const char *rootfs;
+    struct pinfold_limits limits;
+    const char *region, *profile, *interpreter, *endpoint;
+    uint64_t session_timeout; /* seconds */
+    const char *target, *snapshot, *image;
+
+    /* Commands, and what is told of them. */
+    const char **env;
+    bool no_inherit_env;
+    bool tty; /* run the command on a terminal */
+    double timeout_seconds;
+    uint64_t max_output_bytes;
+    const char *audit;
+    const char *config; /* the policy file that was named */
+    bool json, quiet;
+    bool takes_extras; /* something of extras.h */
+
+    /* mcp */
+    const char *http;        /* ADDRESS:PORT */
+    const char **http_hosts; /* names that it is asked by, besides those of this machine */
+    const char **tokens;     /* NAME:MODE, NAME:MODE:file:PATH or NAME:MODE:env:NAME */
+    bool http_anywhere;      /* addresses that are not of this machine's loopback, too */
+    double resume_seconds, ttl_seconds;
+    bool read_only, no_roots, no_sync;
+
+    /* mcp install */
+    const char *name, *url, *token_env;
+    bool write, scope_user, scope_project;
+
     struct pf_agent_options agent;
+
     char **command;           /* NULL-terminated; its first is NULL when there is none */
     bool given[PF_FLAGS_MAX]; /* in the order of pf_flags: see pf_options_given() */
     const char **resolved;    /* paths of ro, rw and rootfs that were made absolute */
