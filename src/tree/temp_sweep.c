@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -114,4 +113,16 @@ void pf_temp_sweep_beside(const char *workspace)
 
     if (split(workspace, place))
         sweep(place);
+}
+
+bool pf_temp_delete_left(const char *path)
+{
+    _cleanup_close_ int fd = -1;
+    char place[PATH_MAX];
+    const char *name = split(path, place);
+
+    if (!name || !is_ours(name))
+        return false;
+    fd = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 && delete_one(fd, name) != NOTHING;
 }

@@ -4,7 +4,8 @@
  * name. The lock is flock(2)'s: it belongs to the open directory, so that it lasts as long as any
  * process that the owner forked has it, and not longer. A name of ours without a lock is therefore
  * garbage. Both who makes a directory and who sweeps take the lock first and look at what it is on
- * afterwards, so that neither can be between the other's steps.
+ * afterwards, so that neither can be between the other's steps. When the owner is killed its keeper
+ * deletes the directory; a sweep finds it when the keeper was killed as well.
  */
 #include <pinfold/temp_workspace.h>
 
@@ -20,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "proc/keeper.h"
 #include "tree/temp_sweep.h"
 
 #define KEPT "pinfold-kept-"
@@ -30,6 +32,7 @@ struct pinfold_temp_workspace {
     int fd;      /* with the lock */
     pid_t owner; /* a forked child deletes nothing */
     bool kept;
+    struct pf_kept entry; /* of path, while it is not */
 };
 
 /* ---- making ---- */
@@ -72,10 +75,16 @@ static int make_locked(const char *path, int *ret_fd)
     return r;
 }
 
+static void drop_path(struct pinfold_temp_workspace *workspace)
+{
+    pf_keeper_drop(&workspace->entry);
+    free(TAKE(workspace->path));
+}
+
 static void workspace_freep(struct pinfold_temp_workspace **workspace)
 {
     if (*workspace)
-        free((*workspace)->path);
+        drop_path(*workspace);
     free(*workspace);
 }
 
@@ -90,12 +99,13 @@ int pinfold_temp_workspace_new(struct pinfold_temp_workspace **ret, struct pinfo
         return pf_fail_nomem(err);
     workspace->owner = getpid();
     do {
-        free(TAKE(workspace->path));
+        drop_path(workspace);
         pf_random_hex(digits, PF_TEMP_DIGITS);
         if (asprintf(&workspace->path, "%s/" PF_TEMP_NAME "%s", place(), digits) < 0) {
             workspace->path = NULL;
             return pf_fail_nomem(err);
         }
+        pf_keeper_add(&workspace->entry, PF_KEPT_WORKSPACE, workspace->path);
         r = make_locked(workspace->path, &workspace->fd);
     } while (r == -EAGAIN);
     if (r < 0)
@@ -120,14 +130,17 @@ int pinfold_temp_workspace_keep(struct pinfold_temp_workspace *workspace, struct
         return 0;
     workspace->kept = true; /* even under a name that a later sweep may find */
     if (asprintf(&kept, "%.*s" KEPT "%s", (int)(name - workspace->path), workspace->path,
-                 name + strlen(PF_TEMP_NAME)) < 0)
+                 name + strlen(PF_TEMP_NAME)) < 0) {
+        pf_keeper_drop(&workspace->entry);
         return pf_fail_nomem(err);
+    }
     if (renameat2(AT_FDCWD, workspace->path, AT_FDCWD, kept, RENAME_NOREPLACE) < 0) {
         int saved = errno;
         free(kept);
+        pf_keeper_drop(&workspace->entry);
         return pf_fail_os(err, saved, "keep the temporary workspace %s", PF_QUOTE(workspace->path));
     }
-    free(workspace->path);
+    drop_path(workspace);
     workspace->path = kept;
     return 0;
 }
