@@ -326,6 +326,7 @@ PyMODINIT_FUNC PyInit__pinfold(void)
 {
     PyObject *module = check_main() < 0 ? NULL : PyModule_Create(&definition);
 
+    pf_pool_set_up();
     if (module && pf_add_call(module) == 0 && pf_add_backend(module) == 0 &&
         pf_add_manager(module) == 0 && pf_add_sandbox(module) == 0 &&
         pf_add_terminal(module) == 0 && pf_add_spool(module) == 0 && pf_add_agent(module) == 0 &&

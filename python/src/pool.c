@@ -2,15 +2,19 @@
 #include "pool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     MAX_THREADS = 512,
     IDLE_MS = 5000,
     STACK = 1 << 20,       /* a call may run Python code of a backend's */
     STACK_ALONE = 8 << 20, /* tools of users run there: as much as threads of Python have */
+    DESCRIPTORS = 4096,    /* as many calls as threads, with eight each */
 };
 
 static struct {
@@ -39,6 +43,24 @@ struct timespec pf_deadline(int64_t ms)
     return at;
 }
 
+/* The table of descriptors doubles when it is full, and while a process has threads that takes as
+ * long as the kernel's other readers do (synchronize_rcu in expand_fdtable of fs/file.c): 10 to 25
+ * ms, in which an event loop stood still that began 200 calls, each with some descriptors. Before
+ * there are threads it costs a few kilobytes. */
+static void make_room(void)
+{
+    struct rlimit limit;
+    int highest = DESCRIPTORS - 1, some = open("/", O_PATH | O_CLOEXEC), fd;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= (rlim_t)highest)
+        highest = (int)limit.rlim_cur - 1;
+    fd = fcntl(some, F_DUPFD_CLOEXEC, highest);
+    if (fd >= 0)
+        close(fd);
+    if (some >= 0)
+        close(some);
+}
+
 /* ---- fork ---- */
 
 /* The child has none of the threads, and what they were at is not its business. */
@@ -51,6 +73,7 @@ static void after_fork_in_child(void)
     pool.last = &pool.first;
     pool.queued = pool.threads = pool.idle = pool.alone = 0;
     pool.starting = false;
+    make_room();
 }
 
 static void before_fork(void)
@@ -63,16 +86,17 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&pool.lock);
 }
 
-static void watch_forks(void)
+static void set_up(void)
 {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    make_room();
 }
 
-static void watch_forks_once(void)
+void pf_pool_set_up(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, set_up);
 }
 
 /* ---- threads ---- */
@@ -98,19 +122,33 @@ static int start_thread(void *(*run)(void *arg), void *arg, size_t stack)
     return r;
 }
 
-/* Under the lock: see to it that somebody takes what is queued. One thread is started at a time,
- * and starts the next one when there is still work then: many short calls are done by few threads,
- * and the event loop makes none of them but the first. */
-static int want_thread(void)
+/* Under the lock: whether a thread must be started for what is queued; whoever asks does so. One
+ * thread is started at a time, and starts the next one when there is still work then: many short
+ * calls are done by few threads, and the event loop makes none of them but the first. */
+static bool want_thread(void)
 {
+    if (pool.queued == 0 || pool.idle > 0 || pool.starting || pool.threads == MAX_THREADS)
+        return false;
+    pool.starting = true;
+    pool.threads++;
+    return true;
+}
+
+/* Under the lock, which is let go meanwhile if there are others to take the work: a new stack waits
+ * for each fork of this process that is under way, and the event loop, with more jobs, need not. */
+static int add_thread(void)
+{
+    bool only = pool.threads == 1;
     int r;
 
-    if (pool.queued == 0 || pool.idle > 0 || pool.starting || pool.threads == MAX_THREADS)
-        return 0;
+    if (!only)
+        pthread_mutex_unlock(&pool.lock);
     r = start_thread(work, NULL, STACK);
-    if (r == 0) {
-        pool.starting = true;
-        pool.threads++;
+    if (!only)
+        pthread_mutex_lock(&pool.lock);
+    if (r != 0) {
+        pool.starting = false;
+        pool.threads--;
     }
     return r;
 }
@@ -134,7 +172,8 @@ static struct pf_job *next_job(void)
         if (!pool.first)
             pool.last = &pool.first;
         pool.queued--;
-        want_thread(); /* if none can be made, the work waits for one of those that are */
+        if (want_thread())
+            add_thread(); /* if none can be made, the work waits for one of those that are */
     }
     return job;
 }
@@ -158,26 +197,25 @@ static void *work(void *arg)
 int pf_pool_submit(struct pf_job *job)
 {
     struct pf_job **before;
+    bool is_first;
     int r;
 
-    watch_forks_once();
     job->next = NULL;
     pthread_mutex_lock(&pool.lock);
     before = pool.last;
     *pool.last = job;
     pool.last = &job->next;
     pool.queued++;
-    r = want_thread();
-    if (r == 0 || pool.threads > 0) {
-        r = 0;
-        pthread_cond_signal(&pool.work);
-    } else { /* nobody would ever take it */
+    pthread_cond_signal(&pool.work);
+    is_first = pool.threads == 0;
+    r = want_thread() ? add_thread() : 0;
+    if (r != 0 && is_first) { /* nobody would ever take it */
         *before = NULL;
         pool.last = before;
         pool.queued--;
     }
     pthread_mutex_unlock(&pool.lock);
-    return r;
+    return is_first ? r : 0;
 }
 
 /* ---- threads of their own ---- */
@@ -198,7 +236,6 @@ int pf_pool_start(struct pf_job *job)
 {
     int r;
 
-    watch_forks_once();
     pthread_mutex_lock(&pool.lock);
     r = start_thread(work_alone, job, STACK_ALONE);
     pool.alone += r == 0;

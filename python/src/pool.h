@@ -17,6 +17,9 @@ struct pf_job {
     struct pf_job *next;
 };
 
+/* Once in a process, before all else, and the sooner the better: before it has threads. */
+void pf_pool_set_up(void);
+
 /* Have a thread run the job. Returns 0, or an errno when there is no thread and none can be made;
  * the job is then still the caller's. After a fork the child has threads of its own. */
 int pf_pool_submit(struct pf_job *job);

@@ -27,6 +27,7 @@ Control, unsigned, JSON both ways:
          was run for it. A reply is sent after its line is there.
     GET  /_fake/counts    {"requests": {operation: n}, "tools": {tool: n}, "ran": {tool: n}}
     GET  /_fake/sessions  [{"sessionId", "status", "directory", "calls"}]
+    GET  /_fake/working   how many requests are being answered and tasks are not ended
     POST /_fake/config    set some of CONFIG below; GET shows all
     POST /_fake/faults    one fault or a list; GET shows those that wait, DELETE drops them
     POST /_fake/expire    {"sessionId"?}: end this session or all, as their lifetime would
@@ -78,8 +79,10 @@ import time
 import traceback
 import uuid
 from collections import Counter
+from contextlib import contextmanager
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 from service import faults
@@ -129,6 +132,7 @@ class Fake:
         self.records: list[dict] = []
         self.log = log
         self.lock = threading.Lock()
+        self.answering = 0
 
     def serve(self, peer: socket.socket) -> None:
         """One connection, to its end."""
@@ -142,7 +146,8 @@ class Fake:
                     else:
                         time.sleep(trips * self.config["latency"])
                         trips = 1
-                        reply = self.answer(request, connection)
+                        with self.at_work():
+                            reply = self.answer(request, connection)
                     if not connection.send(reply):
                         return
             except BadRequest as why:
@@ -151,6 +156,16 @@ class Fake:
                 connection.send(faults.error_reply(error, headers))
             except OSError:
                 pass  # the client went away
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        with self.lock:
+            self.answering += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.answering -= 1
 
     def headers(self, session: str | None) -> list[tuple[str, str]]:
         found = [("date", format_datetime(self.service.now(), usegmt=True)),
@@ -246,6 +261,10 @@ class Fake:
             return [{"sessionId": one.id, "directory": str(one.place), "calls": one.in_flight,
                      "status": "READY" if one.active else "TERMINATED"}
                     for one in list(self.service.sessions.values())]
+        if words == ("GET", "working"):
+            answering = self.answering  # before the tasks that these requests have started
+            return answering + sum(one.tasks_at_work() for one in
+                                   list(self.service.sessions.values()))
         if words[1] == "faults":
             if words[0] == "POST":
                 self.faults.add(asked if isinstance(asked, list) else [asked])

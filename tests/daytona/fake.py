@@ -28,6 +28,7 @@ Control, without credentials, JSON both ways:
     GET  /_fake/counts      {operation: n}
     GET  /_fake/complaints  [{"n", "operation", "target", "complaint"}]; DELETE drops them
     GET  /_fake/sandboxes   [{"id", "name", "state", "directory", "sessions", "labels"}]
+    GET  /_fake/working     how many requests are being answered and commands of sessions not ended
     POST /_fake/config      set some of CONFIG below; GET shows all
     POST /_fake/faults      one fault or a list; GET shows those that wait, DELETE drops them
     POST /_fake/state       {"state", "sandbox"?, "reason"?}: of this sandbox or of all
@@ -71,7 +72,9 @@ import tempfile
 import threading
 import time
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Iterator
 
 from service import check, control, faults
 from service.errors import go_json
@@ -134,6 +137,7 @@ class Fake:
         self.complaints: list[dict] = []
         self.log = log
         self.lock = threading.Lock()
+        self.answering = 0
         self.base = ""
 
     def serve(self, peer: socket.socket) -> None:
@@ -148,13 +152,24 @@ class Fake:
                     else:
                         time.sleep(trips * self.config["latency"])
                         trips = 1
-                        reply = self.answer(request, connection)
+                        with self.at_work():
+                            reply = self.answer(request, connection)
                     if reply is None or not connection.send(request, reply):
                         return
             except BadRequest as why:
                 self.complain(len(self.records), None, "", f"no HTTP: {why}")
             except OSError:
                 pass  # the client went away
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        with self.lock:
+            self.answering += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.answering -= 1
 
     def answer(self, request: Request, connection: Connection) -> Reply | None:
         found = check.route(request)

@@ -203,6 +203,9 @@ class Session:
         if kernel:
             kernel.close()
 
+    def tasks_at_work(self) -> int:
+        return sum(task.code is None for task in list(self.tasks.values())) if self.active else 0
+
     def end(self, now: datetime) -> None:
         """Kill all that runs and remove the directory."""
         with self.lock:

@@ -26,6 +26,8 @@ def command(fake, words: tuple[str, str], asked: object, query: dict) -> object:
     method, what = words
     if what in ("requests", "counts", "sandboxes") and method == "GET":
         return told(fake, what, int(query.get("since", ["0"])[0]))
+    if what == "working" and method == "GET":
+        return working(fake)
     if what == "complaints":
         if method == "DELETE":
             fake.complaints.clear()
@@ -57,6 +59,13 @@ def told(fake, what: str, since: int) -> object:
     return [{"id": one.id, "name": one.name, "state": one.state, "directory": str(one.place),
              "sessions": list(one.sessions), "labels": one.labels}
             for one in fake.plane.all()]
+
+
+def working(fake) -> int:
+    """Requests before commands: what a request has started is there when it is answered."""
+    answering = fake.answering
+    return answering + sum(session.is_at_work() for sandbox in fake.plane.all()
+                           for session in list(sandbox.sessions.values()))
 
 
 def disturb(fake, what: str, asked: dict) -> dict:

@@ -175,6 +175,12 @@ class Session:
             self.waiting.put(command)
         return command
 
+    def is_at_work(self) -> bool:
+        """Whether its shell has a command to begin or to end."""
+        if self.over or self.program.ended.is_set():
+            return False
+        return not all(command.done.is_set() for command in list(self.commands.values()))
+
     def end(self) -> None:
         """Kill all that it ever started. Only the one that took it out of the sandbox may."""
         with self.sandbox.lock:
