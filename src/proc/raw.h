@@ -10,9 +10,15 @@
 #include <sys/syscall.h>
 
 /* Nothing may be added to such a function that looks for the memory of its thread. */
+#if defined(__clang__)
+#define PF_RAW                                                                                    \
+    __attribute__((no_stack_protector, disable_sanitizer_instrumentation, no_sanitize("address"), \
+                   no_sanitize("thread"), no_sanitize("undefined"), no_sanitize("coverage")))
+#else
 #define PF_RAW                                                                        \
     __attribute__((no_stack_protector, no_sanitize("address"), no_sanitize("thread"), \
                    no_sanitize("undefined")))
+#endif
 
 /* Returns what the kernel does: -errno for an error. */
 #if defined(__x86_64__)
