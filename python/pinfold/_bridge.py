@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.05
 _PATIENCE_SECONDS = 5  # with an event loop that does not come to cancel a task
 _CLEANUP_SECONDS = 10  # for what clears away after a call that was cancelled
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a collection, anywhere, may find a loop that is gone, and cancel
 
 
 class _Cancels:
@@ -131,11 +131,9 @@ def finish(value: Any, call: _pinfold.Call | None = None,
     if not inspect.isawaitable(value):
         return value
     call = _pinfold.current_call() or call
-    waiter = None if call is None else call.waiter
-    if call is not None and isinstance(waiter, asyncio.Future):
-        loop = waiter.get_loop()
-        if loop.is_running():
-            return _wait_on(loop, value, call, context, cleanup)
+    loop = None if call is None else call.loop
+    if call is not None and loop is not None and loop.is_running():
+        return _wait_on(loop, value, call, context, cleanup)
     return run_alone(value)
 
 
