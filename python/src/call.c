@@ -289,6 +289,17 @@ struct mailbox_object {
     PyObject_HEAD struct pf_mailbox *mailbox;
 };
 
+static PyObject *refused(int number, const char *attempt, const char *hint)
+{
+    PyObject *text = PyUnicode_FromFormat("%s: %s; %s", attempt, strerror(number), hint);
+    PyObject *error = PyObject_CallFunction(PyExc_OSError, "iN", number, text);
+
+    if (error)
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(error);
+    return NULL;
+}
+
 static PyObject *call_submit(PyObject *self, PyObject *args)
 {
     struct pf_call *call = (struct pf_call *)self;
@@ -310,8 +321,8 @@ static PyObject *call_submit(PyObject *self, PyObject *args)
         Py_RETURN_NONE;
     call->state = MADE;
     Py_DECREF(self);
-    errno = r;
-    return PyErr_SetFromErrno(PyExc_OSError);
+    return refused(r, "start a thread for a call of a sandbox or an agent",
+                   "allow more threads (ulimit -u) or memory (ulimit -v)");
 }
 
 static PyObject *call_result(PyObject *self, PyObject *unused)
@@ -444,8 +455,10 @@ static PyObject *mailbox_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     bury_orphans();
     self = (struct mailbox_object *)PyType_GenericAlloc(type, 0);
     if (self && !(self->mailbox = pf_mailbox_new())) {
+        int number = errno;
         Py_DECREF((PyObject *)self);
-        return PyErr_SetFromErrno(PyExc_OSError);
+        return refused(number, "make the mailbox of an event loop",
+                       "allow more open files (ulimit -n)");
     }
     return (PyObject *)self;
 }

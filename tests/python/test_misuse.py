@@ -154,3 +154,30 @@ def test_an_answer_of_a_wrong_type_is_told_with_who_gave_it(name: str, answer: A
             with pytest.raises(TypeError, match=f"{name} of Answers returned "):
                 await use(sandbox)
     run(main())
+
+
+@pytest.mark.parametrize("limit, said", [("AS", "start a thread for a call"),
+                                         ("NOFILE", "make the mailbox of an event loop")])
+def test_what_the_system_refuses_is_said_with_what_to_do(root: Path, limit: str, said: str) -> None:
+    """And once there is room again it works."""
+    text = """if True:
+        import asyncio, resource, sys
+        from pinfold import *
+        kind = getattr(resource, "RLIMIT_" + sys.argv[2])
+        async def main():
+            sandbox = Sandbox("refused", LocalSandboxBackend(sys.argv[1]), 60)
+            before = resource.getrlimit(kind)
+            resource.setrlimit(kind, (0, before[1]))
+            try:
+                await sandbox.start()
+            except OSError as error:
+                print(error)
+            resource.setrlimit(kind, before)
+            async with sandbox:
+                print((await sandbox.execute("echo works")).output, end="")
+        asyncio.run(main())"""
+    done = subprocess.run([sys.executable, "-c", text, root, limit], capture_output=True, text=True,
+                          env={"PYTHONPATH": str(BUILD / "python")}, check=False, timeout=300)
+    refusal, works = done.stdout.splitlines()
+    assert said in refusal and "; allow more " in refusal, done.stderr
+    assert works == "works" and done.returncode == 0, done.stderr
