@@ -85,6 +85,12 @@ class _Waited:
             self.task.cancel()  # once: what it does about the first must not be cut short
         self.heard = True
 
+    def _forget(self) -> None:
+        """Its loop will not begin it."""
+        self.wanted = False
+        if self.task is None and inspect.iscoroutine(self.awaitable):
+            self.awaitable.close()
+
     def wait(self, call: _pinfold.Call, cleanup: bool) -> Any:
         """Until it has ended. Whatever ends the call cancels it, and waits for it; what clears away
         has some time more."""
@@ -92,6 +98,7 @@ class _Waited:
         until: float | None = None
         while not self.ended.wait(_POLL_SECONDS):
             if self.loop.is_closed() or (call.cancelled and not self.loop.is_running()):
+                self._forget()
                 raise asyncio.CancelledError("the event loop has stopped")
             if cleanup and until is None and call.cancelled:
                 until = time.monotonic() + _CLEANUP_SECONDS
@@ -111,7 +118,14 @@ def _wait_on(loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any], call: _
              context: contextvars.Context | None, cleanup: bool) -> Any:
     waited = _Waited(loop, awaitable)
     # Tasks inherit the context that they are made in.
-    loop.call_soon_threadsafe(waited.start, context=context)
+    try:
+        loop.call_soon_threadsafe(waited.start, context=context)
+    except RuntimeError:  # it is closed: nobody waits for anything but what clears away
+        if cleanup:
+            return run_alone(awaitable)
+        if inspect.iscoroutine(awaitable):
+            awaitable.close()
+        raise asyncio.CancelledError("the event loop is closed") from None
     if cleanup:
         return waited.wait(call, True)
     cancels = _add_cancel(call, waited.cancel)
@@ -132,7 +146,8 @@ def finish(value: Any, call: _pinfold.Call | None = None,
         return value
     call = _pinfold.current_call() or call
     loop = None if call is None else call.loop
-    if call is not None and loop is not None and loop.is_running():
+    # One that has stopped may go on; what clears away does not wait for that.
+    if call is not None and loop is not None and (loop.is_running() or not cleanup):
         return _wait_on(loop, value, call, context, cleanup)
     return run_alone(value)
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from pinfold import IsolatedSandboxBackend, LocalSandboxBackend, Sandbox, _pinfold
+from pinfold import (ExecuteResult, IsolatedSandboxBackend, LocalSandboxBackend, Sandbox,
+                     _pinfold)
 
 from support import LONG, alive, local, resident, run, started, until
 
@@ -180,6 +181,41 @@ def test_a_loop_that_is_closed_keeps_nothing(root: Path, written: bool, kept: bo
     tasks.clear()
     gc.collect()
     assert sandbox() is None
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_coroutine_runs_on_the_loop_that_waits_or_nowhere(closed: bool) -> None:
+    """Also when that has stopped, or is closed, before it is made."""
+    asked, go = threading.Event(), threading.Event()
+    ran: list[Any] = []
+
+    class Late(Waits):
+        def execute(self, *_args: Any, **_options: Any) -> Any:  # type: ignore[override]
+            async def work() -> ExecuteResult:
+                ran.append(asyncio.get_running_loop())
+                return ExecuteResult("done", 0)
+            asked.set()
+            assert go.wait(60)
+            return work()
+
+    async def begin() -> Any:
+        await sandbox.start()
+        task = asyncio.ensure_future(sandbox.execute("late"))
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        await until(asked.is_set)
+        return task
+
+    sandbox, loop = Sandbox("job", Late(), 60), asyncio.new_event_loop()
+    task = loop.run_until_complete(begin())
+    if closed:
+        loop.close()
+    go.set()
+    if closed:
+        assert _pinfold.wait_idle(60) and ran == []
+    else:
+        assert loop.run_until_complete(task).output == "done" and ran == [loop]
+        loop.close()
+    run(sandbox.stop())
 
 
 def test_stays_responsive_while_200_commands_run(root: Path) -> None:
