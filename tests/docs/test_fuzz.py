@@ -66,3 +66,13 @@ def test_what_is_found_is_told_each_time(
         assert tool.main() == result
         said = capsys.readouterr().out
         assert "7 runs" in said and said.endswith(line)
+
+
+@pytest.mark.parametrize("words", [["--seconds", "0"], ["--seconds", "-1"], ["--jobs", "0"],
+                                   ["--seconds", "1", "two"]])
+def test_what_cannot_be_run_is_refused(tool: ModuleType, monkeypatch: pytest.MonkeyPatch,
+                                       words: list[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["fuzz", *words])
+    with pytest.raises(SystemExit) as end:
+        tool.main()
+    assert end.value.code == 2
