@@ -146,7 +146,8 @@ def write(path, build, lines, found, ledger):
     picture = chart.svg(list(ledger.outcomes()), curves,
                         ", ".join(line.partition(": ")[2] for line in about[:3]))
     head = ["# Measurements", "", "Written by bench/bench.py. Times are of whole processes where"
-            " nothing else is said; what is promised is compared by medians.", "", *about, "",
+            " nothing else is said; a flush of ours is a call of the library, and rsync beside it a"
+            " process. What is promised is compared by medians.", "", *about, "",
             f"![Promises and growth]({path.stem}.svg)", "", "## Promises", "", *ledger.lines()]
     path.write_text("\n".join(head + lines).rstrip() + "\n", encoding="utf-8")
     path.with_suffix(".svg").write_text(picture, encoding="utf-8")

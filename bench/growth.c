@@ -14,6 +14,7 @@
  * Prints lines of a name and nanoseconds; several of one name are several measurements.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -151,17 +152,28 @@ static void list(struct pinfold_sandbox *sandbox, const struct pinfold_search_re
     free(path);
 }
 
+/* Everything: each directory at the top, and each file. What is searched comes in order. */
 static void delete_all(struct pinfold_sandbox *sandbox, const struct pinfold_search_result *files)
 {
-    char *path = strdup(files->items[0].path), *slash = strchr(path, '/');
+    struct pinfold_search_result left;
     int64_t began = bench_now();
+    char last[NAME_MAX + 1] = "";
 
-    if (slash)
-        *slash = '\0';
-    if (pinfold_sandbox_delete(sandbox, path, PINFOLD_DELETE_RECURSIVE, NULL, &bench_err) < 0)
-        bench_die("delete a tree");
+    for (size_t i = 0; i < files->count; i++) {
+        const char *path = files->items[i].path;
+        size_t len = strcspn(path, "/");
+
+        if (strncmp(path, last, len) == 0 && last[len] == '\0')
+            continue;
+        snprintf(last, sizeof(last), "%.*s", (int)len, path);
+        if (pinfold_sandbox_delete(sandbox, last, PINFOLD_DELETE_RECURSIVE, NULL, &bench_err) < 0)
+            bench_die("delete a tree");
+    }
     bench_print("delete", began);
-    free(path);
+    left = bench_files(sandbox);
+    if (left.count > 0)
+        bench_die("delete all of a tree");
+    pinfold_search_result_done(&left);
 }
 
 static void tree(const char *kind)

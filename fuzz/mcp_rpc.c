@@ -2,9 +2,11 @@
 /*
  * Whatever a client sends, a line at a time: each message has the reply that it is due and no
  * other, every reply is a message, and a session can be ended after any of them. The first byte
- * says which revision was agreed on. There is no workspace, and everything runs on one thread.
+ * says which revision was agreed on, and whether the first line is the client's roots. There is no
+ * workspace, and everything runs on one thread.
  */
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "cli/box.h"
 #include "mcp/state.h"
@@ -12,6 +14,15 @@
 #include "fuzz.h"
 
 int __wrap_pf_mcp_pool_run(struct pf_mcp_pool *pool, struct pf_mcp_task *task);
+
+enum { READ_ONLY = 8, HAS_ROOTS = 128 }; /* of the first byte */
+
+/* What a client was asked, and would answer. */
+struct client {
+    json_int_t asked;
+    const char *roots;
+    size_t roots_len;
+};
 
 /* What the transport was told of one message. */
 struct heard {
@@ -58,7 +69,7 @@ static void hear(void *ctx, void *origin, const char *text, size_t len, bool los
 
     (void)lossy;
     if (strcmp(pf_mcp_string(value, "method", NULL) ?: "", "roots/list") == 0)
-        *(json_int_t *)ctx = pf_mcp_integer(value, "id", 0);
+        ((struct client *)ctx)->asked = pf_mcp_integer(value, "id", 0);
     demand(value && !memchr(text, '\n', len));
     if (heard && !json_object_get(value, "method")) {
         heard->replies++;
@@ -73,22 +84,41 @@ static void hear_done(void *ctx, void *origin)
     struct heard *heard = origin;
 
     (void)ctx;
-    heard->done++;
+    if (heard)
+        heard->done++;
 }
 
 static const struct pf_mcp_transport transport = { .send = hear, .done = hear_done };
 
-/* A client that has been asked for its roots is waited for, which takes long. */
-static void answer(struct pf_mcp_session *session, json_int_t *id)
+/* A root that is taken is a directory by its whole path. */
+static void check_root(struct pf_mcp_server *server)
 {
-    char line[128];
-    int len =
-            snprintf(line, sizeof(line),
-                     "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"result\":{\"roots\":[]}}", (long long)*id);
+    struct stat st;
 
-    if (*id)
+    demand(!server->workspace.root ||
+           (server->workspace.root[0] == '/' && stat(server->workspace.root, &st) == 0 &&
+            S_ISDIR(st.st_mode)));
+}
+
+/* A client that has been asked for its roots is waited for, which takes long: what was no answer is
+ * followed by one. */
+static void answer(struct pf_mcp_server *server, struct pf_mcp_session *session,
+                   struct client *client)
+{
+    const char *roots[] = { client->roots, "[]" };
+    const size_t lens[] = { client->roots_len, 2 };
+
+    for (size_t i = 0; client->asked && i < 2; i++) {
+        char *line;
+        int len = asprintf(&line, "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"result\":{\"roots\":%.*s}}",
+                           (long long)client->asked, (int)lens[i], roots[i]);
+
+        demand(len > 0);
         pf_mcp_receive(session, line, (size_t)len, NULL);
-    *id = 0;
+        free(line);
+        check_root(server);
+    }
+    client->asked = 0;
 }
 
 static void say(struct pf_mcp_session *session, const char *text, size_t len)
@@ -126,31 +156,43 @@ static struct pf_mcp_server *make_server(void)
     return server;
 }
 
+/* Returns what is behind the line, and gives its end. */
+static const char *take_line(const char *text, const char *end, const char **ret_end)
+{
+    const char *line = memchr(text, '\n', (size_t)(end - text));
+
+    *ret_end = line ? line : end;
+    return line ? line + 1 : end;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct pf_mcp_server *server;
-    static json_int_t asked;
+    struct client client = { .roots = "[]", .roots_len = 2 };
     struct pf_mcp_session_options options = {
-        .name = "fuzz", .local = true, .transport = &transport, .ctx = &asked
+        .name = "fuzz", .local = true, .transport = &transport, .ctx = &client
     };
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pf_mcp_session *session;
-    const char *text = (const char *)data, *end = text + size, *line;
+    const char *text = (const char *)data + 1, *end = text + size - 1, *line, *next;
 
     if (size < 1)
         return 0;
     if (!server)
         server = make_server();
-    options.mode = data[0] & 8 ? PINFOLD_READ_ONLY : PINFOLD_READ_WRITE;
+    options.mode = data[0] & READ_ONLY ? PINFOLD_READ_ONLY : PINFOLD_READ_WRITE;
     demand(pf_mcp_session_new(server, &options, &session, &err) == 0);
+    if (data[0] & HAS_ROOTS) {
+        client.roots = text;
+        text = take_line(text, end, &line);
+        client.roots_len = (size_t)(line - client.roots);
+    }
     if (data[0] % 5 != PF_MCP_NOTHING_AGREED)
         agree(session, (enum pf_mcp_version)(data[0] % 5));
-    for (text++; text < end; text = line + 1) {
-        line = memchr(text, '\n', (size_t)(end - text));
-        if (!line)
-            line = end;
+    for (; text < end; text = next) {
+        next = take_line(text, end, &line);
         say(session, text, (size_t)(line - text));
-        answer(session, &asked);
+        answer(server, session, &client);
     }
     pf_mcp_session_end(session);
     return 0;

@@ -79,6 +79,21 @@ def test_pages_that_refer_to_others_find_them(pages):
             assert text.split()[1].removeprefix("man3/") in names
 
 
+@needs_mandoc
+def test_links_of_a_browser_lead_somewhere(tmp_path):
+    subprocess.run([sys.executable, "-B", GENERATOR, "--html", tmp_path], check=True, timeout=60)
+    pages = {path.name: path.read_text() for path in tmp_path.glob("*.html")}
+    seen = 0
+    for name, text in pages.items():
+        for link in re.findall(r'href="([^"]+)"', text):
+            target, _, place = link.partition("#")
+            assert target in pages or not target, f"{name}: {link}"
+            assert not place or f'id="{place}"' in pages[target or name], f"{name}: {link}"
+            seen += bool(target)
+    assert seen > 100
+    assert "ssh(1)" in pages["pinfold-run.1.html"]
+
+
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """What the generator reads, to be spoilt."""

@@ -204,7 +204,7 @@ class Lasting(Episode):
         self.owner = Owner(self.place, self.face, preload)
         self.owners.append(self.owner.pid)
         self.closed_with: int | None = None
-        if self.face == "python":  # what the interpreter's own start makes of trouble is its own
+        if not self.preloaded:  # what an interpreter or a linker makes of trouble is its own
             self.owner.descriptors()
 
     def open(self, seeds: bool) -> bool:
