@@ -261,7 +261,10 @@ static int take_variable(struct reader *reader, const struct pf_toml_item *item)
     if (item->type != PF_TOML_STRING)
         return pf_policy_wrong(reader->reading->file, item->line, reader->err, "%.60s: not a text",
                                item->path);
-    if (asprintf(&value, "%s=%s", item->path + strlen("env."), item->text) < 0)
+    if (strlen(item->key) != item->key_len || strchr(item->key, '='))
+        return pf_policy_wrong(reader->reading->file, item->line, reader->err,
+                               "%.60s: no variable can have that name", item->path);
+    if (asprintf(&value, "%s=%s", item->key, item->text) < 0)
         value = NULL;
     return add(reader, &reader->values, &reader->count, value, item->line);
 }

@@ -181,7 +181,10 @@ def test_a_named_file_stands_for_the_others(place):
     ("[[token]]\nname = 1", "2: token.name: not a text"),
     ("[[token]]\nname.a = 1", "2: token.name: not a text"),
     ('[[token]]\nname = "x"\n[limits]', "1: token: it takes a name and a mode"),
-    ("[env]\n'' = '1'\n[limits]", "1: env: "),
+    ("[env]\n'' = '1'\n[limits]", "1: env: not of the form NAME=value"),
+    ("[env]\n'A=B' = '1'", '2: env."A=B": no variable can have that name'),
+    ('[env]\n"A\\u0000B" = "1"', '2: env."A: no variable can have that name'),
+    ('"\\u001b[31m" = 1', '1: "\\x1b[31m": no such setting'),
     ("[env]\nA.b = '1'", "2: env.A: not a text"), ("[[env]]\nA = '1'", "1: env: a section: [env]"),
     ("ttl = 1\nttl = 2", "2: Error while parsing key-value pair: cannot redefine existing integer "
                          "'ttl'"),
@@ -309,6 +312,14 @@ def test_plan_takes_of_a_policy_what_concerns_it(place):
     path = place.user(f'seed = "{seed}"\nexclude = ["*.log"]\n[limits]\nmemory = "1G"\n')
     lines = place.run("plan", "--config", path).stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["copy", "skip", "would"]
+
+
+def test_variables_have_the_names_that_the_file_gives_them(place, backend):
+    names = ["A", "a.b", "x y", 'q"q', "\\", "ü", "npm_config_//r/:k"]
+    path = place.user("[env]\n" + "".join(f"{json.dumps(name)} = 'value'\n" for name in names))
+    done = place.run("run", "-q", *backend, "--config", path, "/usr/bin/env", "-0")
+    assert done.returncode == 0, done.stderr
+    assert {f"{name}=value" for name in names} <= set(done.stdout.split("\0"))
 
 
 @pytest.mark.parametrize("args, said", [
