@@ -199,6 +199,15 @@ def test_the_output_of_a_process_is_bounded_and_its_end_is_kept(client) -> None:
     assert last.endswith("xend\n")
 
 
+def test_only_so_many_processes_that_have_ended_are_known(client) -> None:
+    ids = []
+    for number in range(20):
+        ids.append(client.call("start_process", command=f"exit {number}").data["id"])
+        client.call("read_process", id=ids[-1], until="exit", wait_seconds=60)
+    assert client.call("read_process", id=ids[0]).is_error
+    assert client.call("read_process", id=ids[-1]).data["exit_code"] == 19
+
+
 def test_processes_of_one_client_are_no_others(start, mark) -> None:
     one, other = start(), start()
     process = one.call("start_process", command=f"sleep {mark}").data["id"]
