@@ -232,16 +232,20 @@ def test_secrets_of_the_folder_and_the_environment_stay_outside(agent: Agent) ->
     agent.env |= {"ANTHROPIC_API_KEY": "hunter2hunter2", "AWS_SECRET_ACCESS_KEY": "hunter2hunter2"}
     for backend in "isolated", "local":
         events = agent.events(agent.script([execute("ls -a; env; cat .env id.pem")], "Done."),
-                              "--backend", backend)
+                              "--backend", backend, "--env", "GIVEN=by the user")
         result = next(event for event in events if event["event"] == "result")
         assert "tool.sh" in result["text"] and "hunter2" not in json.dumps(events)
+        assert "GIVEN=by the user\n" in result["text"]
 
 
-def test_it_is_told_where_it_is_and_what_to_mind(agent: Agent) -> None:
-    model = agent.script({"expect": {"system": ["copy in a sandbox", "no network", "Be brief!"],
+@pytest.mark.parametrize("options, network", [
+    ([], "no network"), (["--net", "allow=localhost"], "a few hosts of the network")])
+def test_it_is_told_where_it_is_and_what_to_mind(agent: Agent, options: list[str],
+                                                 network: str) -> None:
+    model = agent.script({"expect": {"system": ["copy in a sandbox", network, "Be brief!"],
                                      "first": "count the lines",
                                      "tools": ["execute", "write_file"]}, "reply": "3"})
-    done = agent(model, "--system", "Be brief!", task="count the lines")
+    done = agent(model, "--system", "Be brief!", *options, task="count the lines")
     assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
 
 
