@@ -278,14 +278,17 @@ class Lasting(Episode):
             raise Wrong(f"{now} descriptors are open, {self.closed_with} were after the first life")
 
     def end_owner(self, whole: bool) -> None:
-        """whole: all that is to come home at the end of a server must have come."""
+        """whole: all that is to come home at the end of a server must have come. A sandbox that is
+        lost cannot give it any more, which the server then says."""
         assert self.owner
         if isinstance(self.owner, Mcp) and self.owner.client:
             oracle.flushed(self.work, self.dest, whole)
         status = self.owner.end()
         self.owner = None
         self.tell(f"the owner ended with {status}")
-        if status and not (self.hurt and (status > 0 or status in MAY_DIE_OF)):
+        could_not = self.spoiled and status == GONE_WRONG
+        if status and not could_not and \
+                not (self.hurt and (status > 0 or status in MAY_DIE_OF)):
             raise Wrong(f"the owner ended with {status}: {self.said()}")
         self.killed |= status != 0
         self.hurt = False
@@ -315,7 +318,7 @@ class Lasting(Episode):
 
     # ---- what goes wrong ----
 
-    dead = hurt = was_trouble = False
+    dead = hurt = was_trouble = shaken = False
     preloaded = False
 
     @contextlib.contextmanager
@@ -371,6 +374,14 @@ class Lasting(Episode):
         """Supervisors are replaced; without its first process a sandbox is at its end."""
         self.count(f"killed {name}")
         self.spoiled |= name not in ("command", "pinfold-super")
+        self.shaken |= name == "pinfold-super"
+
+    def is_excused(self, code: int, in_trouble: bool) -> bool:
+        """Whether a command may end like that. A supervisor may get its next one before it dies."""
+        excused = in_trouble or self.spoiled or self.preloaded
+        excused |= self.shaken and code == KILLED
+        self.shaken &= in_trouble
+        return excused
 
     def failed(self, what: str, error: Failed) -> None:
         self.tell(f"{what} failed: {error}")
@@ -485,10 +496,11 @@ class Lasting(Episode):
             if isinstance(error, Died):
                 raise
             return False
+        is_excused = self.is_excused(code, self.was_trouble)
         if code:
             self.tell(f"it ended with {code}")
             self.work.tried(script.effects)
-            if not (self.was_trouble or self.spoiled or self.preloaded):
+            if not is_excused:
                 raise Wrong(f"a command ended with {code} without a reason")
             return False
         self.work.done(script.effects)
@@ -545,14 +557,17 @@ class Lasting(Episode):
         except Died as error:
             self.died("look", error)
             raise
+        is_excused = self.is_excused(code, False)
         if code == 0:
             found = oracle.look_at_tar(oracle.unpack(packed))
             if wrong := self.work.check(found):
                 raise Wrong("the workspace: " + "; ".join(wrong))
-        elif not (self.spoiled or self.preloaded):
+        elif not is_excused:
             raise Wrong(f"looking ended with {code}")
 
 
+GONE_WRONG = 125  # of our commands
+KILLED = 128 + signal.SIGKILL
 # What an owner whose limits were lowered, or who was killed, may die of.
 MAY_DIE_OF = (-signal.SIGKILL, -signal.SIGXFSZ)
 
