@@ -215,6 +215,33 @@ static void a_plan_of_a_flush_to_the_seed_has_no_whiteouts(void **state)
     pinfold_plan_done(&plan);
 }
 
+static enum pinfold_plan_action planned(const struct pinfold_plan *plan, const char *path)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (strcmp(plan->items[i].path, path) == 0)
+            return plan->items[i].action;
+    fail_msg("%s is not in the plan", path);
+    return PINFOLD_PLAN_SKIP;
+}
+
+/* Of a sandbox that has been started: what another seed would write over, and what is missing. */
+static void a_plan_of_the_seed_tells_what_is_there_by_now(void **state)
+{
+    struct fixture *f = *state;
+    struct pinfold_plan plan = { 0 };
+
+    start(f);
+    run(f, "echo changed >one.md; rm src/two.py", "");
+    assert_int_equal(OK(f, pinfold_sandbox_plan_seed(f->sandbox, &plan, NULL, &f->err)), 1);
+    assert_int_equal(planned(&plan, "one.md"), PINFOLD_PLAN_OVERWRITE);
+    assert_int_equal(planned(&plan, "src/two.py"), PINFOLD_PLAN_COPY);
+    assert_int_equal(planned(&plan, ".env"), PINFOLD_PLAN_SKIP);
+    assert_int_equal(plan.files, 2);
+    pinfold_plan_done(&plan);
+    run(f, "cat one.md; ls -A", "changed\nlink\none.md\nsrc\n");
+    seed_is_untouched(f);
+}
+
 static void a_read_only_workspace_is_written_by_the_host_alone(void **state)
 {
     struct fixture *f = *state;
@@ -442,6 +469,7 @@ int main(void)
         TEST(a_flush_elsewhere_brings_what_was_not_changed_too),
         TEST(a_flush_to_the_seed_looks_at_changes_alone),
         TEST(a_plan_of_a_flush_to_the_seed_has_no_whiteouts),
+        TEST(a_plan_of_the_seed_tells_what_is_there_by_now),
         TEST(a_read_only_workspace_is_written_by_the_host_alone),
         TEST(a_stop_leaves_the_changes_and_no_other_layer),
         TEST(a_sandbox_without_a_seed_has_an_ordinary_workspace),
