@@ -10,6 +10,9 @@ from typing import Callable
 
 import pytest
 
+from owners import BUILD
+
+ENV = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
 SIZES = """
 import os
 def size():
@@ -38,12 +41,13 @@ def test_there_is_room_from_the_import_on_and_in_a_fork(most: int) -> None:
     if most > hard != resource.RLIM_INFINITY:
         most = hard
     said = subprocess.run([sys.executable, "-c", SIZES], preexec_fn=limited(most), check=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout
+                          env=ENV, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          text=True).stdout
     assert [int(size) >= min(most, 4096) for size in said.split()] == [True, True], said
 
 
 def test_it_takes_no_standard_input() -> None:
     said = subprocess.run([sys.executable, "-c", SIZES.replace("assert os.listdir", "# ")],
-                          preexec_fn=lambda: os.close(0), check=True, stdout=subprocess.PIPE,
-                          text=True).stdout
+                          preexec_fn=lambda: os.close(0), check=True, env=ENV,
+                          stdout=subprocess.PIPE, text=True).stdout
     assert [int(size) >= 1024 for size in said.split()] == [True, True], said
