@@ -12,7 +12,7 @@
 #include "../tests/tempdir.h"
 #include "driver.h"
 
-enum { THREADS_MAX = 64, WARM_UP = 20 };
+enum { WARM_UP = 20 };
 
 struct worker {
     pthread_t thread;
@@ -58,7 +58,7 @@ static void *work(void *arg)
 
 static void measure(struct pinfold_sandbox *sandbox, int threads, int commands)
 {
-    struct worker workers[THREADS_MAX];
+    struct worker workers[BENCH_THREADS_MAX];
     int64_t *took = calloc((size_t)(threads * commands), sizeof(*took)), began;
 
     if (!took)
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     struct pinfold_sandbox *sandbox = NULL;
     char workspace[256], *heap;
 
-    if (threads < 1 || threads > THREADS_MAX || commands < threads) {
+    if (threads < 1 || threads > BENCH_THREADS_MAX || commands < threads) {
         fputs("usage: concurrent local|isolated|spawn THREADS COMMANDS [HEAP_MIB]\n", stderr);
         return 2;
     }

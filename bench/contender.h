@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -51,6 +52,20 @@ static inline int64_t bench_now(void)
 static inline void bench_print(const char *name, int64_t began)
 {
     printf("%s %" PRId64 "\n", name, bench_now() - began);
+}
+
+enum { BENCH_THREADS_MAX = 64 };
+
+/* Have several threads run a function at once, and wait for them. */
+static inline void bench_at_once(int threads, void *(*run)(void *unused))
+{
+    pthread_t ids[BENCH_THREADS_MAX];
+
+    for (int i = 0; i < threads; i++)
+        if (pthread_create(&ids[i], NULL, run, NULL) != 0)
+            abort();
+    for (int i = 0; i < threads; i++)
+        pthread_join(ids[i], NULL);
 }
 
 /* Take the file of a namespace off the name. Returns false when it cannot be opened. */

@@ -9,11 +9,7 @@
  * All programs run once in each round, so that a machine that slows down slows all of them. Prints
  * "NAME NANOSECONDS" for each run; with --at-once for all of them together.
  */
-#include <pthread.h>
-
 #include "contender.h"
-
-enum { THREADS_MAX = 64 };
 
 static struct contender contenders[CONTENDERS_MAX];
 static atomic_int left;
@@ -30,15 +26,10 @@ static void *run_some(void *unused)
 
 static bool run_at_once(int threads, int count)
 {
-    pthread_t ids[THREADS_MAX];
     int64_t began = bench_now();
 
     left = count;
-    for (int i = 0; i < threads; i++)
-        if (pthread_create(&ids[i], NULL, run_some, NULL) != 0)
-            abort();
-    for (int i = 0; i < threads; i++)
-        pthread_join(ids[i], NULL);
+    bench_at_once(threads, run_some);
     bench_print(contenders[0].name, began);
     return !failed;
 }
@@ -58,7 +49,8 @@ int main(int argc, char **argv)
     int count = argc > first + 1 ? contenders_parse(argv + first, contenders) : -1;
     int rounds = argc > 1 ? atoi(argv[first - 1]) : 0, threads = at_once ? atoi(argv[2]) : 1;
 
-    if (count < 1 || rounds < 1 || threads < 1 || threads > THREADS_MAX || (at_once && count > 1)) {
+    if (count < 1 || rounds < 1 || threads < 1 || threads > BENCH_THREADS_MAX ||
+        (at_once && count > 1)) {
         fputs("usage: processes ROUNDS NAME PROGRAM [ARGUMENT...] [--- NAME PROGRAM ...]...\n"
               "       processes --at-once N COUNT NAME PROGRAM [ARGUMENT...]\n",
               stderr);

@@ -2,21 +2,24 @@
 /*
  * What isolated sandboxes cost, through the library, beside what else one would do:
  *
- *     sandboxes command ROUNDS PROGRAM [ARG]... [--- OTHERS]   in live sandboxes, and by
- * posix_spawn sandboxes start ROUNDS [OTHERS]      from nothing to a finished command, and back to
- * nothing sandboxes rate N COUNT               COUNT of them, N at once: start, run true, stop
- *     sandboxes hold COUNT                 so many at once, until a line comes
+ *     sandboxes command ROUNDS PROGRAM [ARG]... [--- OTHERS]
+ *                            in live sandboxes, and by posix_spawn
+ *     sandboxes start ROUNDS [OTHERS]
+ *                            from nothing to a finished command, and back to nothing
+ *     sandboxes rate N COUNT
+ *                            COUNT of them, N at once: start, run true, stop
+ *     sandboxes hold COUNT
+ *                            so many at once, until a line comes
  *
  * OTHERS are programs as contender.h has them, which take turns with ours. Printed are lines of a
  * name and nanoseconds.
  */
-#include <pthread.h>
 #include <sys/resource.h>
 
 #include "../tests/tempdir.h"
 #include "driver.h"
 
-enum { THREADS_MAX = 64, WARM_UP = 20 };
+enum { WARM_UP = 20 };
 
 struct box {
     struct pinfold_backend *backend;
@@ -153,15 +156,10 @@ static void *open_and_close(void *unused)
 
 static void measure_rate(int threads, int count)
 {
-    pthread_t ids[THREADS_MAX];
     int64_t began = bench_now();
 
     left = count;
-    for (int i = 0; i < threads; i++)
-        if (pthread_create(&ids[i], NULL, open_and_close, NULL) != 0)
-            bench_die("start a thread");
-    for (int i = 0; i < threads; i++)
-        pthread_join(ids[i], NULL);
+    bench_at_once(threads, open_and_close);
     bench_print("isolated", began);
 }
 
@@ -207,7 +205,7 @@ static bool run(int number, char **argv, int argc)
         measure_commands(number, argv + 3);
     else if (strcmp(argv[1], "start") == 0)
         measure_starts(number, argv + 3);
-    else if (strcmp(argv[1], "rate") == 0 && argc == 4 && number <= THREADS_MAX)
+    else if (strcmp(argv[1], "rate") == 0 && argc == 4 && number <= BENCH_THREADS_MAX)
         measure_rate(number, atoi(argv[3]));
     else if (strcmp(argv[1], "hold") == 0 && argc == 3)
         hold(number);

@@ -309,6 +309,20 @@ PINFOLD_API int pinfold_sandbox_read_lines(struct pinfold_sandbox *sandbox, cons
                                            struct pinfold_error *err);
 
 /**
+ * How much of such lines fits a result of max bytes: whole lines, or of the first one, when it
+ * alone is longer, a part that ends with a whole character. At least one character does.
+ *
+ * text       borrowed, valid UTF-8
+ * max        bytes
+ * ret_lines  receives how many lines that is, a part of one included; may be NULL
+ *
+ * Returns the number of bytes.
+ * Threads: any.
+ */
+PINFOLD_API size_t pinfold_fit_lines(const struct pinfold_bytes *text, size_t max,
+                                     uint64_t *ret_lines);
+
+/**
  * Write one file: parents are created, the file is replaced atomically and keeps its mode.
  *
  * sandbox  borrowed

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/strings.h"
 #include "base/utf8.h"
 
 struct pinfold_block *pf_message_append(struct pinfold_message *message,
@@ -56,12 +57,6 @@ static int set_text(struct pinfold_block *block, const char *text, size_t len)
     return 0;
 }
 
-static int set_string(char **slot, const char *text)
-{
-    *slot = text ? strdup(text) : NULL;
-    return text && !*slot ? -PINFOLD_ENOMEM : 0;
-}
-
 /* Append a whole block or nothing. */
 static int add(struct pinfold_message *message, const struct pinfold_block *like,
                struct pinfold_error *err)
@@ -72,8 +67,8 @@ static int add(struct pinfold_message *message, const struct pinfold_block *like
         return pf_fail_nomem(err);
     block->is_error = like->is_error;
     block->input_valid = like->input_valid;
-    if (set_text(block, like->text, like->text_len) == 0 && set_string(&block->id, like->id) == 0 &&
-        set_string(&block->name, like->name) == 0 && set_string(&block->opaque, like->opaque) == 0)
+    if (set_text(block, like->text, like->text_len) == 0 && pf_text_copy(&block->id, like->id) &&
+        pf_text_copy(&block->name, like->name) && pf_text_copy(&block->opaque, like->opaque))
         return 0;
     block_done(block);
     message->count--;

@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/utf8.h"
 
 /* What one result shows at most, in bytes: as much as a backend keeps of a command's output. */
 enum { SHOWN_MAX = 100000 };
@@ -74,32 +73,10 @@ static const char read_schema[] =
         "read. Default: all.\"}},"
         "\"required\":[\"path\"],\"additionalProperties\":false}";
 
-static uint64_t count_lines(const char *text, size_t len)
-{
-    uint64_t lines = 0;
-
-    for (size_t i = 0; i < len; i++)
-        lines += text[i] == '\n';
-    return len > 0 && text[len - 1] != '\n' ? lines + 1 : lines;
-}
-
-/* How much of a text is shown: whole lines, or of a single one that is too long its start. */
-static size_t cut(const struct pinfold_bytes *text)
-{
-    const char *end;
-
-    if (text->len <= SHOWN_MAX)
-        return text->len;
-    end = memrchr(text->data, '\n', SHOWN_MAX);
-    return end ? (size_t)(end - text->data) + 1 : pf_utf8_floor(text->data, SHOWN_MAX);
-}
-
 /* What a model needs to know of what it does not see. */
-static int add_note(struct pf_buf *out, uint64_t offset, uint64_t lines, size_t shown,
-                    const struct pinfold_bytes *text)
+static int add_note(struct pf_buf *out, uint64_t offset, uint64_t next, uint64_t lines,
+                    size_t shown, const struct pinfold_bytes *text)
 {
-    uint64_t next = offset + count_lines(text->data, shown);
-
     if (lines == 0)
         return pf_buf_append_text(out, "[The file is empty.]");
     if (offset >= lines)
@@ -132,7 +109,7 @@ static int run_read(void *ctx, struct pinfold_tool_call *call,
     struct pf_buf out = PF_BUF_INIT(PF_BUF_UNLIMITED);
     int64_t offset = pinfold_tool_call_integer(call, "offset", 0);
     int64_t limit = pinfold_tool_call_integer(call, "limit", PINFOLD_ALL_LINES);
-    uint64_t lines = 0;
+    uint64_t lines = 0, lines_shown;
     const char *path;
     size_t shown;
     int r = pf_tool_call_text(call, "path", &path, err);
@@ -145,10 +122,10 @@ static int run_read(void *ctx, struct pinfold_tool_call *call,
                                         call->cancel, err);
     if (r < 0)
         return r;
-    shown = cut(&text);
+    shown = pinfold_fit_lines(&text, SHOWN_MAX, &lines_shown);
     r = pf_buf_append(&out, text.data, shown);
     if (r == 0)
-        r = add_note(&out, (uint64_t)offset, lines, shown, &text);
+        r = add_note(&out, (uint64_t)offset, (uint64_t)offset + lines_shown, lines, shown, &text);
     r = r < 0 ? pf_fail_nomem(err) : pf_tool_result_text(ret_result, &out, err);
     pf_buf_done(&out);
     return r;

@@ -76,24 +76,13 @@ static void box_freep(struct pf_ac_box **box)
 static struct pf_ac_box *box_new(void)
 {
     struct pf_ac_box *box = calloc(1, sizeof(*box));
-    pthread_condattr_t attr;
 
     if (!box)
         return NULL;
     box->maker = getpid();
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&box->fewer, &attr);
-    pthread_condattr_destroy(&attr);
+    pf_clock_cond_init(&box->fewer);
     pthread_mutex_init(&box->lock, NULL);
     return box;
-}
-
-/* Returns whether there was memory for it. */
-static bool copy(char **slot, const char *text)
-{
-    *slot = text ? strdup(text) : NULL;
-    return !text || *slot;
 }
 
 static bool copy_configuration(struct pf_ac_box *box, const struct pinfold_agentcore_options *from)
@@ -105,11 +94,13 @@ static bool copy_configuration(struct pf_ac_box *box, const struct pinfold_agent
     box->max_output_bytes = from->max_output_bytes ? from->max_output_bytes : DEFAULT_OUTPUT;
     box->tasks = from->long_commands;
     box->env = pf_strv_copy(from->env);
-    return box->env && copy(&box->region, from->region) && copy(&box->identifier, identifier) &&
-           copy(&box->endpoint, from->endpoint) && copy(&box->name, from->name) &&
-           copy(&box->profile, from->profile) && copy(&box->access_key, from->access_key) &&
-           copy(&box->secret_key, from->secret_key) &&
-           copy(&box->session_token, from->session_token);
+    return box->env && pf_text_copy(&box->region, from->region) &&
+           pf_text_copy(&box->identifier, identifier) &&
+           pf_text_copy(&box->endpoint, from->endpoint) && pf_text_copy(&box->name, from->name) &&
+           pf_text_copy(&box->profile, from->profile) &&
+           pf_text_copy(&box->access_key, from->access_key) &&
+           pf_text_copy(&box->secret_key, from->secret_key) &&
+           pf_text_copy(&box->session_token, from->session_token);
 }
 
 static struct pf_aws_options aws_options(const struct pf_ac_box *box)
@@ -176,7 +167,7 @@ int pinfold_agentcore_template_new(const struct pinfold_agentcore_options *optio
     if (r < 0)
         return r;
     free(box->region);
-    if (!copy(&box->region, region))
+    if (!pf_text_copy(&box->region, region))
         return pf_fail_nomem(err);
     aws = aws_options(box);
     r = pf_agentcore_locate(&aws, options->endpoint, region, &endpoint, err);
@@ -320,7 +311,7 @@ static int start_session(struct pf_ac_box *box, struct pinfold_cancel *cancel,
     if (r < 0)
         return r;
     box->ends = pf_clock_deadline(box->session_timeout * PF_NS_PER_SEC);
-    if (!copy(&box->session, json_string_value(json_object_get(reply, "sessionId"))))
+    if (!pf_text_copy(&box->session, json_string_value(json_object_get(reply, "sessionId"))))
         return pf_fail_nomem(err);
     if (asprintf(&box->storage_key, "agentcore:%s:%s:%s", box->region, box->identifier,
                  box->session) < 0) {
@@ -420,7 +411,7 @@ int pinfold_agentcore_session(const struct pinfold_backend *backend, char **ret_
     box = backend->state;
     if (!box->session)
         return pf_fail(err, PINFOLD_ESTART, "AgentCore: no session: the sandbox is not started");
-    if (!copy(ret_id, box->session))
+    if (!pf_text_copy(ret_id, box->session))
         return pf_fail_nomem(err);
     if (ret_seconds_left) {
         int64_t left = box->ends - pf_clock_now();

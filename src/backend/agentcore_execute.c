@@ -2,7 +2,6 @@
 /* Commands of the workspace's user. */
 #include "backend/agentcore.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,49 +13,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "proc/capture.h"
 #include "proc/command.h"
-#include "proc/env.h"
 #include "tree/data.h"
 #include "tree/place.h"
 
 #define WORD_MAX ((size_t)100000)        /* bytes of a command that is one word */
-#define WORD_LIMIT ((size_t)128 * 1024)  /* the kernel's, of any word, its NUL included */
-#define WORDS_LIMIT ((size_t)1536 << 10) /* and of all together, with room for those there */
 #define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
 #define SCRIPT_MAX ((size_t)64 << 20)
 #define KILLED_NOTE "[killed: the sandbox was stopped]\n"
 enum { REFUSED_STATUS = 125 };
-
-/* What the kernel there would refuse in words that say nothing of what is too large. */
-static int check_words(const char *what, const char *const *words, size_t *total,
-                       struct pinfold_error *err)
-{
-    for (size_t i = 0; words && words[i]; i++) {
-        size_t len = strlen(words[i]) + 1;
-        *total += len + sizeof(char *);
-        if (len > WORD_LIMIT || *total > WORDS_LIMIT)
-            return pf_fail_os(err, E2BIG, "%s \"%.40s\"", what, PF_QUOTE(words[i]));
-    }
-    return 0;
-}
-
-static int check(const struct pf_ac_box *box, const struct pinfold_execute_options *options,
-                 struct pinfold_error *err)
-{
-    size_t total = 0;
-    int r = pf_env_check(options->env, err);
-
-    if (isnan(options->timeout_seconds) || options->timeout_seconds < 0)
-        return pf_fail(err, PINFOLD_EVALUE, "timeout must be more than 0 seconds, not %g",
-                       options->timeout_seconds);
-    if (r == 0)
-        r = check_words("pass the variable", (const char *const *)box->env, &total, err);
-    if (r == 0)
-        r = check_words("pass the variable", options->env, &total, err);
-    return r < 0 ? r : check_words("pass the argument", options->argv, &total, err);
-}
 
 static int add_words(struct pf_buf *script, const char *const *words)
 {
@@ -283,42 +249,18 @@ static int64_t timeout_of(const struct pf_ac_box *box, double seconds)
     return (int64_t)(seconds * (double)PF_NS_PER_SEC);
 }
 
-static struct pf_run_request request_of(const struct pf_ac_box *box,
-                                        const struct pinfold_execute_options *options,
-                                        struct pinfold_cancel *cancel)
-{
-    size_t len = options->command_len;
-
-    if (options->command && len == 0)
-        len = strlen(options->command);
-    return (struct pf_run_request){
-        .command = options->command,
-        .command_len = len,
-        .argv = options->argv,
-        .output_limit =
-                options->max_output_bytes ? options->max_output_bytes : box->max_output_bytes,
-        .keep_tail = options->keep_tail,
-        .discard = options->discard_output,
-        .spool_limit = options->spool_bytes,
-        .on_output = options->on_output,
-        .on_output_ctx = options->on_output_ctx,
-        .timeout_ns = timeout_of(box, options->timeout_seconds),
-        .cancel = cancel,
-    };
-}
-
 int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
                   struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,
                   struct pinfold_error *err)
 {
     struct pf_ac_box *box = state;
     PF_CLEANUP(pf_buf_done) struct pf_buf script = PF_BUF_INIT(SCRIPT_MAX);
-    struct pf_run_request request = request_of(box, options, cancel);
+    struct pf_run_request request = pf_command_request(options, box->max_output_bytes, cancel);
     const char *cwd = options->cwd ? options->cwd : ".";
     const char *nothing = pf_command_nothing(&request);
     char id[PF_AC_ID_MAX] = "";
     int64_t start = pf_clock_now();
-    int r = check(box, options, err);
+    int r = pf_remote_check(options, (const char *const *)box->env, err);
 
     if (r == 0)
         r = refuse_stopped(box, err);
@@ -328,6 +270,7 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
         return r;
     if (nothing)
         return pf_command_answer_nothing(nothing, ret_result, err); /* costs no call */
+    request.timeout_ns = timeout_of(box, options->timeout_seconds);
     if (add_entry(&script, box, cwd) < 0 || add_words(&script, (const char *const *)box->env) < 0 ||
         add_words(&script, options->env) < 0)
         return pf_fail_nomem(err);

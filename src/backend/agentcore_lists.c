@@ -67,6 +67,7 @@ int pf_ac_download(void *state, const struct pinfold_download *files, size_t cou
                    struct pinfold_error *err)
 {
     struct pf_ac_box *box = state;
+    struct pf_remote remote = pf_ac_remote(box);
     PF_CLEANUP(pf_stage_done) struct pf_stage stage = PF_STAGE_INIT;
     PF_CLEANUP(pinfold_transfer_results_done) struct pinfold_transfer_results results = { 0 };
     PF_CLEANUP(pf_remote_wanted_done)
@@ -80,7 +81,7 @@ int pf_ac_download(void *state, const struct pinfold_download *files, size_t cou
         if (pf_buf_append(&wanted.names, files[i].path, strlen(files[i].path) + 1) < 0)
             r = pf_fail_nomem(err);
     if (r == 0 && count > 0)
-        r = pf_ac_fetch_stage(box, &wanted, true, stage.fd, cancel, err);
+        r = pf_remote_fetch(&remote, &wanted, true, stage.fd, cancel, err);
     if (r == 0)
         r = pf_local_download(stage.fd, files, count, overwrite, &results, cancel, err);
     if (r == 0)

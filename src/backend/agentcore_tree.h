@@ -14,9 +14,7 @@ int pf_ac_fetch(struct pf_ac_box *box, const char *script, uint64_t limit, int f
 /* Fails before create and after close. */
 int pf_ac_need_session(const struct pf_ac_box *box, struct pinfold_error *err);
 
-/* Fetch what is wanted into a stage; what is not there, or cannot be read, does not come. follow:
- * give what links inside the root lead to in their place; names may be there twice. */
-int pf_ac_fetch_stage(struct pf_ac_box *box, const struct pf_remote_wanted *wanted, bool follow,
-                      int stage_fd, struct pinfold_cancel *cancel, struct pinfold_error *err);
+/* The box for what remote backends share. */
+struct pf_remote pf_ac_remote(struct pf_ac_box *box);
 
 #endif

@@ -54,24 +54,13 @@ static void box_freep(struct pf_dt_box **box)
 static struct pf_dt_box *box_new(void)
 {
     struct pf_dt_box *box = calloc(1, sizeof(*box));
-    pthread_condattr_t attr;
 
     if (!box)
         return NULL;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&box->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    pf_clock_cond_init(&box->changed);
     pthread_mutex_init(&box->lock, NULL);
     pthread_mutex_init(&box->waking, NULL);
     return box;
-}
-
-/* Returns whether there was memory for it. */
-static bool copy(char **slot, const char *text)
-{
-    *slot = text ? strdup(text) : NULL;
-    return !text || *slot;
 }
 
 static bool copy_options(struct pf_dt_box *box, const struct pinfold_daytona_options *from)
@@ -87,10 +76,10 @@ static bool copy_options(struct pf_dt_box *box, const struct pinfold_daytona_opt
     box->max_output_bytes = from->max_output_bytes ? from->max_output_bytes : OUTPUT;
     box->env = pf_strv_copy(from->env);
     box->labels = pf_strv_copy(from->labels);
-    return box->env && box->labels && copy(&box->snapshot, from->snapshot) &&
-           copy(&box->image, from->image) &&
-           copy(&box->network_allow_list, from->network_allow_list) &&
-           copy(&box->domain_allow_list, from->domain_allow_list);
+    return box->env && box->labels && pf_text_copy(&box->snapshot, from->snapshot) &&
+           pf_text_copy(&box->image, from->image) &&
+           pf_text_copy(&box->network_allow_list, from->network_allow_list) &&
+           pf_text_copy(&box->domain_allow_list, from->domain_allow_list);
 }
 
 static int check_options(const struct pinfold_daytona_options *options, struct pinfold_error *err)
@@ -188,7 +177,7 @@ static int build_for_session(void *state, const char *workspace_id,
     };
     int r = box_make(&options, &box, err);
 
-    if (r == 0 && !copy(&box->workspace_id, workspace_id))
+    if (r == 0 && !pf_text_copy(&box->workspace_id, workspace_id))
         r = pf_fail_nomem(err);
     if (r == 0)
         r = pinfold_backend_new(&sandbox_ops, box, NULL, ret_backend, err);
@@ -258,7 +247,7 @@ int pinfold_daytona_sandbox(const struct pinfold_backend *backend, char **ret_id
     box = backend->state;
     if (!box->id)
         return pf_dt_fail_start(box, err);
-    return copy(ret_id, box->id) ? 0 : pf_fail_nomem(err);
+    return pf_text_copy(ret_id, box->id) ? 0 : pf_fail_nomem(err);
 }
 
 /* What a sandbox can do stands in the template's table too, where it fails for want of one: whoever

@@ -480,18 +480,7 @@ int pf_dt_execute(void *state, const struct pinfold_execute_options *options,
         .box = box,
         .cwd = options->cwd ? options->cwd : ".",
         .texts = { PF_BUF_INIT(PF_BUF_UNLIMITED), PF_BUF_INIT(PF_BUF_UNLIMITED) },
-        .request = {
-            .command = options->command,
-            .argv = options->argv,
-            .output_limit = options->max_output_bytes ? options->max_output_bytes
-                                                      : box->max_output_bytes,
-            .keep_tail = options->keep_tail,
-            .discard = options->discard_output,
-            .spool_limit = options->spool_bytes,
-            .on_output = options->on_output,
-            .on_output_ctx = options->on_output_ctx,
-            .cancel = cancel,
-        },
+        .request = pf_command_request(options, box->max_output_bytes, cancel),
     };
     const char *nothing;
     int64_t start = pf_clock_now();
@@ -503,9 +492,6 @@ int pf_dt_execute(void *state, const struct pinfold_execute_options *options,
         r = refuse_stopped(box, err);
     if (r < 0)
         return r;
-    command.request.command_len = options->command && !options->command_len
-                                          ? strlen(options->command)
-                                          : options->command_len;
     nothing = pf_command_nothing(&command.request);
     if (nothing)
         return pf_command_answer_nothing(nothing, ret_result, err); /* costs no call */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "proc/command.h"
 #include "proc/env.h"
 #include "tree/file.h"
 
@@ -342,22 +343,8 @@ int pf_directory_request(const struct pf_directory *dir,
                          struct pinfold_cancel *cancel, struct pf_run_request *ret,
                          struct pinfold_error *err)
 {
-    *ret = (struct pf_run_request){
-        .command = options->command,
-        .command_len = options->command && options->command_len == 0 ? strlen(options->command)
-                                                                     : options->command_len,
-        .argv = options->argv,
-        .envp = env,
-        .cwd_fd = -1,
-        .output_limit =
-                options->max_output_bytes ? options->max_output_bytes : dir->max_output_bytes,
-        .keep_tail = options->keep_tail,
-        .discard = options->discard_output,
-        .spool_limit = options->spool_bytes,
-        .on_output = options->on_output,
-        .on_output_ctx = options->on_output_ctx,
-        .cancel = cancel,
-    };
+    *ret = pf_command_request(options, dir->max_output_bytes, cancel);
+    ret->envp = env;
     return timeout_ns(dir, options->timeout_seconds, &ret->timeout_ns, err);
 }
 

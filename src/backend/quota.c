@@ -48,7 +48,6 @@ static int set_reserve(struct pf_quota *quota)
 int pf_quota_init(struct pf_quota *quota, int root_fd, uint64_t workspace_bytes,
                   struct pinfold_error *err)
 {
-    pthread_condattr_t attr;
     int r;
 
     memset(quota, 0, sizeof(*quota));
@@ -58,10 +57,7 @@ int pf_quota_init(struct pf_quota *quota, int root_fd, uint64_t workspace_bytes,
     quota->limit_bytes = workspace_bytes ? workspace_bytes : PINFOLD_UNLIMITED;
     quota->owner = getpid();
     pthread_mutex_init(&quota->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&quota->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    pf_clock_cond_init(&quota->wake);
     if (workspace_bytes == PINFOLD_UNLIMITED)
         return 0;
     quota->looked_at = pf_clock_now();

@@ -21,6 +21,7 @@
 #define TEXT_MAX ((size_t)16 << 20)
 #define SCRIPT_MAX ((size_t)1 << 20)
 #define FLUSH_MAX ((uint64_t)16 << 30) /* bytes of files that come back at once */
+#define NAMES_TYPED ((size_t)30000)    /* bytes of names that cost no request of their own */
 
 void pf_stage_done(struct pf_stage *stage)
 {
@@ -203,7 +204,8 @@ static int list_there(const struct pf_remote *remote, struct pf_buf *ret,
 
     if (fd < 0)
         return fd;
-    snprintf(script, sizeof(script), "cd '%s' && { %s; :; }", remote->root, PF_REMOTE_LIST);
+    snprintf(script, sizeof(script),
+             "cd '%s' && { find . -mindepth 1 -printf '%%y %%s %%P\\0'; :; }", remote->root);
     r = remote->fetch(remote->box, script, PF_REMOTE_LIST_MAX, fd, cancel, err);
     if (r < 0)
         return r;
@@ -228,7 +230,7 @@ static int add_names(const struct pf_remote *remote, const struct pf_buf *names,
     int r;
 
     name[0] = '\0';
-    if (names->len <= PF_REMOTE_NAMES_TYPED)
+    if (names->len <= NAMES_TYPED)
         return pf_remote_type(names->data, names->len, script) < 0 ? pf_fail_nomem(err) : 0;
     fd = pf_remote_unnamed(err);
     if (fd < 0)
@@ -284,8 +286,9 @@ bool pf_remote_is_in(int stage_fd, const char *path)
     return parent >= 0 && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int pf_remote_note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
-                           struct pinfold_strings *errors, struct pinfold_error *err)
+/* What was wanted and did not come is an error, not a file less. */
+static int note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
+                        struct pinfold_strings *errors, struct pinfold_error *err)
 {
     for (size_t at = 0; at < wanted->names.len; at += strlen(wanted->names.data + at) + 1) {
         const char *path = wanted->names.data + at;
@@ -334,6 +337,6 @@ int pf_remote_sync(const struct pf_remote *remote, const struct pinfold_sync_req
     if (r == 0)
         r = pf_local_sync(stage.fd, NULL, remote->root, request, ret_result, cancel, err);
     if (r == 0)
-        r = pf_remote_note_missing(&wanted, stage.fd, &ret_result->errors, err);
+        r = note_missing(&wanted, stage.fd, &ret_result->errors, err);
     return r;
 }

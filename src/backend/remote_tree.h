@@ -59,18 +59,11 @@ int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wante
                     bool follow, int stage_fd, struct pinfold_cancel *cancel,
                     struct pinfold_error *err);
 
-/* ---- the pieces, for a backend that moves bytes in a way of its own ---- */
+/* ---- what reads its answers ---- */
 
-/* What lists a workspace, for pf_remote_choose(), when it is the working directory. */
-#define PF_REMOTE_LIST "find . -mindepth 1 -printf '%y %s %P\\0'"
-/* Of such a list, what a flush is to fetch. */
+/* Of a list of a workspace, records "TYPE SIZE PATH" with a NUL each, what a flush is to fetch. */
 int pf_remote_choose(const struct pf_buf *listing, const struct pinfold_sync_request *request,
                      struct pf_remote_wanted *wanted, struct pinfold_error *err);
-/* So many bytes of names go with their script, and cost no request of their own. */
-#define PF_REMOTE_NAMES_TYPED ((size_t)30000)
-/* What was wanted and did not come is an error, not a file less. */
-int pf_remote_note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
-                           struct pinfold_strings *errors, struct pinfold_error *err);
 /* What tar said when it unpacked a seed and ended with this status: errors of the seed, and files
  * that are not there after all. Changes text, which may be NULL. */
 int pf_remote_note_unpacking(int stage_fd, char *text, int status,

@@ -4,6 +4,7 @@
 #define PF_BASE_CLOCK_H
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -36,6 +37,17 @@ static inline int pf_clock_poll_ms(int64_t deadline)
         return -1;
     left = (deadline - pf_clock_now() + PF_NS_PER_MS - 1) / PF_NS_PER_MS;
     return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+/* A condition whose timed waits end by this clock. */
+static inline void pf_clock_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
 }
 
 #endif

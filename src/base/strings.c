@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool pf_text_copy(char **ret, const char *text)
+{
+    *ret = text ? strdup(text) : NULL;
+    return !text || *ret;
+}
+
 int pf_strings_take(struct pinfold_strings *list, char *text)
 {
     size_t capacity = list->capacity ? list->capacity * 2 : 8;

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of strings: the growing struct pinfold_strings, and NULL-terminated vectors. */
+/* Copies of strings, and lists of them: the growing struct pinfold_strings, and NULL-terminated
+ * vectors. */
 #ifndef PF_BASE_STRINGS_H
 #define PF_BASE_STRINGS_H
 
+#include <stdbool.h>
+
 #include <pinfold/result.h>
+
+/* Copy a text, or NULL. Returns whether there was memory for it. */
+bool pf_text_copy(char **ret, const char *text);
 
 /* Append; returns 0 or -PINFOLD_ENOMEM (then a taken text is freed). */
 int pf_strings_add(struct pinfold_strings *list, const char *text);

@@ -73,6 +73,16 @@ static int put(json_t *object, int failures)
     return r;
 }
 
+/* Print an event that has the members of an object, which is taken. */
+static int put_members(const char *event, json_t *members)
+{
+    json_t *line = event_of(event);
+    int bad = json_object_update(line, members);
+
+    json_decref(members);
+    return put(line, bad);
+}
+
 /* Text that may hold anything: what is no UTF-8 is escaped. */
 static json_t *any_text(const char *text, size_t len)
 {
@@ -99,10 +109,7 @@ static json_t *usage_json(const struct pinfold_model_usage *usage)
     bad |= pf_json_set(object, "output", json_integer((json_int_t)usage->output));
     bad |= pf_json_set(object, "cache_read", json_integer((json_int_t)usage->cache_read));
     bad |= pf_json_set(object, "cache_write", json_integer((json_int_t)usage->cache_write));
-    if (!bad)
-        return object;
-    json_decref(object);
-    return NULL;
+    return pf_json_complete(object, bad);
 }
 
 const char *pf_stop_word(enum pinfold_stop_reason stop)
@@ -147,12 +154,8 @@ static int start(struct pf_teller *teller, const struct pinfold_model *model,
 
 static int seed(struct pf_teller *teller, const struct pinfold_seed_result *result)
 {
-    json_t *line = event_of("seed"), *members = pf_json_seed(result);
-    int bad = json_object_update(line, members);
-
     (void)teller;
-    json_decref(members);
-    return put(line, bad);
+    return put_members("seed", pf_json_seed(result));
 }
 
 static int event(struct pf_teller *teller, const struct pinfold_model_event *event)
@@ -279,10 +282,7 @@ static json_t *change_json(const struct pinfold_change *change)
     bad |= pf_json_set(object, "new_size", json_integer(change->new_size));
     bad |= pf_json_set(object, "syncs", json_boolean(change->syncs));
     bad |= pf_json_set(object, "seed_changed", json_boolean(change->seed_changed));
-    if (!bad)
-        return object;
-    json_decref(object);
-    return NULL;
+    return pf_json_complete(object, bad);
 }
 
 static int changes(struct pf_teller *teller, const struct pinfold_changes *changes)
@@ -301,25 +301,17 @@ static int changes(struct pf_teller *teller, const struct pinfold_changes *chang
 
 static int sync_done(struct pf_teller *teller, const struct pinfold_sync_result *result)
 {
-    json_t *line = event_of("sync"), *members = pf_json_sync(result);
-    int bad = json_object_update(line, members);
-
     (void)teller;
-    json_decref(members);
-    return put(line, bad);
+    return put_members("sync", pf_json_sync(result));
 }
 
 /* ---- the end ---- */
 
 static int error(struct pf_teller *teller, const struct pinfold_error *err)
 {
-    json_t *line = event_of("error"), *members = pf_json_error(err);
-    int bad = json_object_update(line, members);
-
     (void)teller;
-    json_decref(members);
     pf_say("%s", err->msg);
-    return put(line, bad);
+    return put_members("error", pf_json_error(err));
 }
 
 static int end(struct pf_teller *teller, const struct pf_agent_tally *tally, bool written,
@@ -352,8 +344,20 @@ struct pf_teller *pf_teller_new_json(void)
 
     if (!lines)
         return NULL;
-    lines->teller =
-            (struct pf_teller){ start, seed,    event,     reply, broke_off, call,      result,
-                                diff,  changes, sync_done, error, end,       lines_free };
+    lines->teller = (struct pf_teller){
+        .start = start,
+        .seed = seed,
+        .event = event,
+        .reply = reply,
+        .broke_off = broke_off,
+        .call = call,
+        .result = result,
+        .diff = diff,
+        .changes = changes,
+        .sync = sync_done,
+        .error = error,
+        .end = end,
+        .free = lines_free,
+    };
     return &lines->teller;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/flags.h"
 #include "cli/numbers.h"
 #include "cli/run.h"
 
@@ -12,132 +13,43 @@ enum { DEFAULT_TURNS = 100, MOST_TURNS = 100000, SESSION_SECONDS = 7200 };
 
 /* ---- taking values in ---- */
 
-static const char *apply_model(struct pf_options *options, const char *value)
-{
-    return pf_take_text(&options->agent.model, value);
-}
-
-static const char *apply_base_url(struct pf_options *options, const char *value)
-{
-    return pf_take_text(&options->agent.base_url, value);
-}
-
-static const char *apply_system(struct pf_options *options, const char *value)
-{
-    return pf_take_text(&options->agent.system, value);
-}
-
-static const char *apply_session(struct pf_options *options, const char *value)
-{
-    return pf_take_text(&options->agent.session, value);
-}
-
-static const char *apply_seed(struct pf_options *options, const char *value)
-{
-    return pf_take_text(&options->seed, value);
-}
-
-static const char *apply_sync(struct pf_options *options, const char *value)
-{
-    return value ? pf_take_text(&options->sync, value) : NULL;
-}
-
-static const char *apply_include(struct pf_options *options, const char *value)
-{
-    const char **list = options->include;
-
-    while (*list)
-        list++;
-    *list = value;
-    return NULL;
-}
-
-static const char *apply_timeout(struct pf_options *options, const char *value)
-{
-    const char *wrong = pf_take_decimal(&options->timeout_seconds, 1e9, value);
-
-    return wrong ? "not a number of seconds greater than 0, such as 2 or 0.5" : NULL;
-}
-
-static const char *apply_max_turns(struct pf_options *options, const char *value)
+static const char *take_max_turns(struct pf_options *options, const char *value)
 {
     const char *wrong = pf_take_limit(&options->agent.max_turns, value);
 
     return wrong || options->agent.max_turns > MOST_TURNS ? "not a number from 1 to 100000" : NULL;
 }
 
-static const char *apply_max_tokens(struct pf_options *options, const char *value)
-{
-    return pf_take_limit(&options->agent.max_tokens, value);
-}
-
-static const char *apply_read_only(struct pf_options *options, const char *value)
-{
-    (void)value;
-    options->agent.read_only = true;
-    return NULL;
-}
-
-static const char *apply_yes(struct pf_options *options, const char *value)
-{
-    (void)value;
-    options->agent.yes = true;
-    return NULL;
-}
-
-static const char *apply_no_sync(struct pf_options *options, const char *value)
-{
-    (void)value;
-    options->agent.no_sync = true;
-    return NULL;
-}
-
-static const char *apply_diff(struct pf_options *options, const char *value)
-{
-    (void)value;
-    options->agent.diff = true;
-    return NULL;
-}
-
-static const char *apply_all(struct pf_options *options, const char *value)
-{
-    (void)value;
-    options->agent.all = true;
-    return NULL;
-}
-
-static const char *apply_json(struct pf_options *options, const char *value)
-{
-    (void)value;
-    options->json = true;
-    return NULL;
-}
-
 const struct pf_flag pf_agent_flags[] = {
     { "model", "PROVIDER:NAME", "anthropic:, openai:, bedrock:NAME, scripted:FILE (PINFOLD_MODEL)",
-      0, 0, apply_model },
+      0, 0, PF_TAKE_TEXT(agent.model) },
     { "base-url", "URL", "where it is, http://127.0.0.1:11434/v1 say (default: the provider's)", 0,
-      0, apply_base_url },
-    { "system", "TEXT", "instructions, besides those that it has anyway", 0, 0, apply_system },
-    { "max-turns", "N", "replies of the model, at most (default 100)", 0, 0, apply_max_turns },
+      0, PF_TAKE_TEXT(agent.base_url) },
+    { "system", "TEXT", "instructions, besides those that it has anyway", 0, 0,
+      PF_TAKE_TEXT(agent.system) },
+    { "max-turns", "N", "replies of the model, at most (default 100)", 0, 0,
+      PF_TAKE_BY(take_max_turns) },
     { "max-tokens", "N", "no more replies when so many tokens were used (default unlimited)", 0, 0,
-      apply_max_tokens },
+      PF_TAKE_LIMIT(agent.max_tokens) },
     { "read-only", NULL, "let the agent look at everything and change nothing", 0, 0,
-      apply_read_only },
+      PF_SWITCH(agent.read_only) },
     { "seed", "DIR", "what it works on, copied in (default: the current directory)", 0, 0,
-      apply_seed },
-    { "sync", "[=DIR]", "write changes to DIR, and not back to the seed", 0, 0, apply_sync },
+      PF_TAKE_DIRECTORY(seed) },
+    { "sync", "[=DIR]", "write changes to DIR, and not back to the seed", 0, 0,
+      PF_TAKE_DIRECTORY(sync) },
     { "include", "GLOB", "write back only what matches (default: everything); repeatable", 0, 0,
-      apply_include },
-    { "all", NULL, "take in, and bring back, what .gitignore names", 0, 0, apply_all },
-    { "yes", NULL, "write changes back without asking", 0, 0, apply_yes },
-    { "no-sync", NULL, "show changes, and write nothing back", 0, 0, apply_no_sync },
-    { "diff", NULL, "print nothing but the diff; write it back only with --yes", 0, 0, apply_diff },
+      PF_TAKE_LIST(include) },
+    { "all", NULL, "take in, and bring back, what .gitignore names", 0, 0, PF_SWITCH(agent.all) },
+    { "yes", NULL, "write changes back without asking", 0, 0, PF_SWITCH(agent.yes) },
+    { "no-sync", NULL, "show changes, and write nothing back", 0, 0, PF_SWITCH(agent.no_sync) },
+    { "diff", NULL, "print nothing but the diff; write it back only with --yes", 0, 0,
+      PF_SWITCH(agent.diff) },
     { "session", "FILE", "go on with the conversation in FILE, and keep it there", 0, 0,
-      apply_session },
+      PF_TAKE_TEXT(agent.session) },
     { "timeout", "SECONDS", "stop a command of the agent's after this time (default 120)", 0, 0,
-      apply_timeout },
-    { "json", NULL, "print one JSON object a line, for each thing that happens", 0, 0, apply_json },
+      PF_TAKE_SECONDS(timeout_seconds) },
+    { "json", NULL, "print one JSON object a line, for each thing that happens", 0, 0,
+      PF_SWITCH(json) },
     { 0 },
 };
 

@@ -370,9 +370,21 @@ struct pf_teller *pf_teller_new_screen(const struct pf_options *options)
 
     if (!screen)
         return NULL;
-    screen->teller =
-            (struct pf_teller){ start, seed,    event,     reply, broke_off, call,       result,
-                                diff,  changes, sync_done, error, end,       screen_free };
+    screen->teller = (struct pf_teller){
+        .start = start,
+        .seed = seed,
+        .event = event,
+        .reply = reply,
+        .broke_off = broke_off,
+        .call = call,
+        .result = result,
+        .diff = diff,
+        .changes = changes,
+        .sync = sync_done,
+        .error = error,
+        .end = end,
+        .free = screen_free,
+    };
     screen->text_fd = options->agent.diff ? STDERR_FILENO : STDOUT_FILENO;
     screen->quiet = options->quiet;
     screen->thoughts = isatty(STDERR_FILENO) && !options->quiet;

@@ -52,10 +52,7 @@ static json_t *block_json(const struct pinfold_block *block)
         bad |= pf_json_set(object, "error", json_boolean(block->is_error));
     if (block->opaque)
         bad |= pf_json_set(object, "opaque", json_string(block->opaque));
-    if (!bad)
-        return object;
-    json_decref(object);
-    return NULL;
+    return pf_json_complete(object, bad);
 }
 
 static json_t *message_json(const struct pinfold_message *message)
@@ -68,10 +65,7 @@ static json_t *message_json(const struct pinfold_message *message)
     bad |= pf_json_set(object, "role",
                        json_string(message->role == PINFOLD_ROLE_USER ? "user" : "assistant"));
     bad |= pf_json_set(object, "blocks", blocks);
-    if (!bad)
-        return object;
-    json_decref(object);
-    return NULL;
+    return pf_json_complete(object, bad);
 }
 
 static char *conversation_text(struct pinfold_agent *agent)

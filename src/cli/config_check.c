@@ -162,10 +162,7 @@ static json_t *setting_json(const struct pf_policy *policy, size_t i)
         bad |= pf_json_set(object, "line", json_integer(setting->line));
     }
     bad |= pf_json_set(object, "in_force", json_boolean(!is_idle(policy, i)));
-    if (!bad)
-        return object;
-    json_decref(object);
-    return NULL;
+    return pf_json_complete(object, bad);
 }
 
 static int print_json(const struct pf_policy *policy, const struct pinfold_error *err)
@@ -188,9 +185,9 @@ static int print_json(const struct pf_policy *policy, const struct pinfold_error
     bad |= pf_json_set(object, "settings", settings);
     if (err)
         bad |= pf_json_set(object, "error", pf_json_error(err));
-    if (!bad)
+    object = pf_json_complete(object, bad);
+    if (object)
         return pf_json_print(object);
-    json_decref(object);
     pf_say("print the policy: out of memory");
     return -1;
 }

@@ -35,12 +35,11 @@ static json_t *names(const struct pinfold_strings *strings)
     return array;
 }
 
-/* Keep an object whose members could all be set. */
-static json_t *complete(json_t *object, int failures)
+json_t *pf_json_complete(json_t *json, int failures)
 {
     if (!failures)
-        return object;
-    json_decref(object);
+        return json;
+    json_decref(json);
     return NULL;
 }
 
@@ -53,7 +52,7 @@ static json_t *limits_hit(unsigned hit)
         if (hit & 1U << i)
             bad |= json_array_append_new(array,
                                          json_string(pinfold_limit_name((enum pinfold_limit)i)));
-    return complete(array, bad);
+    return pf_json_complete(array, bad);
 }
 
 /* The limits that are in force, and what holds each. */
@@ -66,7 +65,7 @@ static json_t *holders(const enum pinfold_holder *holders)
         if (holders[i] != PINFOLD_HOLDER_NONE)
             bad |= pf_json_set(object, pinfold_limit_name((enum pinfold_limit)i),
                                json_string(pinfold_holder_name(holders[i])));
-    return complete(object, bad);
+    return pf_json_complete(object, bad);
 }
 
 json_t *pf_json_execute(const struct pinfold_execute_result *result)
@@ -99,7 +98,7 @@ json_t *pf_json_execute(const struct pinfold_execute_result *result)
                                      : json_null());
     bad |= pf_json_set(object, "limits_hit", limits_hit(result->limits_hit));
     bad |= pf_json_set(object, "limits_held_by", holders(result->holders));
-    return complete(object, bad);
+    return pf_json_complete(object, bad);
 }
 
 json_t *pf_json_seed(const struct pinfold_seed_result *result)
@@ -115,7 +114,7 @@ json_t *pf_json_seed(const struct pinfold_seed_result *result)
         bad |= pf_json_set(object, "fallback", pf_json_name(result->fallback));
     bad |= pf_json_set(object, "skipped_paths", names(&result->skipped_paths));
     bad |= pf_json_set(object, "errors", names(&result->errors));
-    return complete(object, bad);
+    return pf_json_complete(object, bad);
 }
 
 json_t *pf_json_sync(const struct pinfold_sync_result *result)
@@ -126,7 +125,7 @@ json_t *pf_json_sync(const struct pinfold_sync_result *result)
     bad |= pf_json_set(object, "files_synced", json_integer((json_int_t)result->files_synced));
     bad |= pf_json_set(object, "bytes_synced", json_integer((json_int_t)result->bytes_synced));
     bad |= pf_json_set(object, "errors", names(&result->errors));
-    return complete(object, bad);
+    return pf_json_complete(object, bad);
 }
 
 const char *pf_plan_word(enum pinfold_plan_action action)
@@ -155,7 +154,7 @@ static json_t *plan_entry(const struct pinfold_plan_entry *entry)
     bad |= pf_json_set(object, "action", json_string(pf_plan_word(entry->action)));
     bad |= pf_json_set(object, "size", json_integer(entry->size));
     bad |= pf_json_set(object, "reason", json_string(entry->reason));
-    return complete(object, bad);
+    return pf_json_complete(object, bad);
 }
 
 json_t *pf_json_plan(const struct pinfold_plan *plan)
@@ -169,7 +168,7 @@ json_t *pf_json_plan(const struct pinfold_plan *plan)
     bad |= pf_json_set(object, "files", json_integer((json_int_t)plan->files));
     bad |= pf_json_set(object, "bytes", json_integer((json_int_t)plan->bytes));
     bad |= pf_json_set(object, "entries", entries);
-    return complete(object, bad);
+    return pf_json_complete(object, bad);
 }
 
 json_t *pf_json_error(const struct pinfold_error *err)
@@ -179,7 +178,7 @@ json_t *pf_json_error(const struct pinfold_error *err)
 
     bad |= pf_json_set(object, "type", json_string(pinfold_code_name(err->code)));
     bad |= pf_json_set(object, "message", json_string(err->msg));
-    return complete(object, bad);
+    return pf_json_complete(object, bad);
 }
 
 int pf_json_print(json_t *object)

@@ -19,6 +19,9 @@ json_t *pf_json_error(const struct pinfold_error *err);
 /* Set object[key], taking value. Returns 0, or -1 when either is NULL or memory is short. */
 int pf_json_set(json_t *object, const char *key, json_t *value);
 
+/* Keep an object or array, unless something could not be put into it. */
+json_t *pf_json_complete(json_t *json, int failures);
+
 /* Print an object and a newline to stdout, and free it. Returns 0 or -1 after having said why. */
 int pf_json_print(json_t *object);
 

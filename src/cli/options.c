@@ -50,7 +50,7 @@ static void show_option(const struct pf_flag *flag)
                        flag->argument && flag->argument[0] != '[' ? " " : "",
                        flag->argument ? flag->argument : "");
 
-    if (flag->letter && flag->apply)
+    if (flag->letter && flag->value != PF_VALUE_OF_HELP)
         snprintf(left + len, sizeof(left) - (size_t)len, ", -%c", flag->letter);
     printf("  --%-20s %s\n", left, flag->help);
 }
@@ -77,21 +77,17 @@ int pf_command_show(const struct pf_command *command)
 /* One allocation for all lists: none can be longer than argv. */
 static bool make_lists(struct pf_options *options, int argc)
 {
-    size_t each = (size_t)argc + 1;
-    const char **all = calloc(9 * each, sizeof(*all));
+    const char ***const lists[] = {
+        &options->exclude,    &options->include, &options->env,
+        &options->ro,         &options->rw,      &options->net_allow,
+        &options->http_hosts, &options->tokens,  &options->resolved,
+    };
+    const size_t count = sizeof(lists) / sizeof(lists[0]), each = (size_t)argc + 1;
+    const char **all = calloc(count * each, sizeof(*all));
 
-    if (!all)
-        return false;
-    options->exclude = all;
-    options->include = all + each;
-    options->env = all + 2 * each;
-    options->ro = all + 3 * each;
-    options->rw = all + 4 * each;
-    options->net_allow = all + 5 * each;
-    options->http_hosts = all + 6 * each;
-    options->tokens = all + 7 * each;
-    options->resolved = all + 8 * each;
-    return true;
+    for (size_t i = 0; i < count && all; i++)
+        *lists[i] = all + i * each;
+    return all;
 }
 
 /* What getopt answers for a flag: its place in flags, or in the command's own, above every
@@ -142,6 +138,21 @@ static const struct pf_flag *find_flag(const char *name)
     return NULL;
 }
 
+/* What an option means by being there, whatever its value. */
+static void note_given(struct pf_options *options, const struct pf_flag *flag)
+{
+    if (flag->commands & PF_ISOLATED_ALONE && !options->isolated_alone)
+        options->isolated_alone = flag->name;
+    if (flag->commands & PF_AGENTCORE_ALONE && !options->agentcore_alone)
+        options->agentcore_alone = flag->name;
+    if (flag->commands & PF_DAYTONA_ALONE && !options->daytona_alone)
+        options->daytona_alone = flag->name;
+    if (flag->commands & PF_NEEDS_EXTRAS)
+        options->takes_extras = true;
+    if (find_flag(flag->name) == flag)
+        options->given[flag - pf_flags] = true;
+}
+
 /* Answer one option. Returns false when parsing ends, with *ret_status set. */
 static bool take(const struct pf_command *command, struct pf_options *options, int answer,
                  const char *written, int *ret_status)
@@ -159,19 +170,12 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
                                      optopt >= FIRST_FLAG ? "takes no value" : "no such option");
         return false;
     }
-    if (!flag->apply) {
+    if (flag->value == PF_VALUE_OF_HELP) {
         *ret_status = pf_command_show(command);
         return false;
     }
-    if (flag->commands & PF_ISOLATED_ALONE && !options->isolated_alone)
-        options->isolated_alone = flag->name;
-    if (flag->commands & PF_AGENTCORE_ALONE && !options->agentcore_alone)
-        options->agentcore_alone = flag->name;
-    if (flag->commands & PF_DAYTONA_ALONE && !options->daytona_alone)
-        options->daytona_alone = flag->name;
-    if (find_flag(flag->name) == flag)
-        options->given[flag - pf_flags] = true;
-    wrong = flag->apply(options, optarg);
+    note_given(options, flag);
+    wrong = pf_flag_take(flag, options, optarg);
     if (wrong) {
         *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name, optarg, wrong);
         return false;
@@ -266,7 +270,7 @@ const char *pf_options_check_value(const char *name, const char *value)
     const char *wrong = "out of memory";
 
     if (make_lists(&options, 1))
-        wrong = flag && flag->apply ? flag->apply(&options, value) : "no such option";
+        wrong = flag ? pf_flag_take(flag, &options, value) : "no such option";
     pf_options_done(&options);
     return wrong;
 }
@@ -293,8 +297,6 @@ void pf_options_done(struct pf_options *options)
     for (size_t i = 0; options->resolved && options->resolved[i]; i++)
         free((void *)(uintptr_t)options->resolved[i]);
     free(options->exclude);
-    options->exclude = options->include = options->env = options->ro = options->rw = NULL;
-    options->net_allow = options->http_hosts = options->tokens = options->resolved = NULL;
     free(options->words);
-    options->words = NULL;
+    *options = (struct pf_options){ 0 };
 }

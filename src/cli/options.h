@@ -12,20 +12,24 @@
 
 /* Who takes an option. */
 enum {
-    PF_FOR_RUN = 1, /* and shell */
+    PF_FOR_RUN = 1, /* and shell, agent, mcp, config */
     PF_FOR_PLAN = 2,
-    PF_FOR_OTHERS = 4,     /* --help alone */
-    PF_ISOLATED_ALONE = 8, /* means nothing to other backends, which refuse it */
-    PF_FOR_ISOLATED = PF_FOR_RUN | PF_ISOLATED_ALONE,
-    PF_FOR_COMMAND = 16,     /* run, and not shell */
-    PF_AGENTCORE_ALONE = 32, /* as for the isolated backend */
-    PF_FOR_AGENTCORE = PF_FOR_RUN | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
-    PF_DAYTONA_ALONE = 64,
-    PF_FOR_DAYTONA = PF_FOR_RUN | PF_FOR_PLAN | PF_DAYTONA_ALONE,
-    PF_FOR_AGENT = 128,
-    PF_FOR_MCP = 256,    /* together with PF_FOR_RUN */
-    PF_FOR_CONFIG = 512, /* likewise */
+    PF_FOR_OTHERS = 4,   /* --help alone */
+    PF_FOR_COMMAND = 16, /* run, and not shell */
+    PF_FOR_AGENT = 128,  /* together with PF_FOR_RUN, as the next two */
+    PF_FOR_MCP = 256,
+    PF_FOR_CONFIG = 512,
     PF_FOR_INSTALL = 1024,
+    PF_NOT_FOR_SHELL = PF_FOR_COMMAND | PF_FOR_AGENT | PF_FOR_MCP, /* all else with PF_FOR_RUN */
+    /* Means nothing to other backends, which refuse it. Services have no terminals, and so no use
+     * in a shell. */
+    PF_ISOLATED_ALONE = 8,
+    PF_AGENTCORE_ALONE = 32,
+    PF_DAYTONA_ALONE = 64,
+    PF_FOR_ISOLATED = PF_FOR_RUN | PF_ISOLATED_ALONE,
+    PF_FOR_AGENTCORE = PF_NOT_FOR_SHELL | PF_FOR_PLAN | PF_AGENTCORE_ALONE,
+    PF_FOR_DAYTONA = PF_NOT_FOR_SHELL | PF_FOR_PLAN | PF_DAYTONA_ALONE,
+    PF_NEEDS_EXTRAS = 2048, /* something of extras.h */
 };
 
 /* What pinfold agent alone takes (agent_options.c). */
@@ -37,48 +41,75 @@ struct pf_agent_options {
 
 enum { PF_OWN_FLAGS_MAX = 64, PF_FLAGS_MAX = 96 };
 
-/* What was asked for. Strings point into argv. */
+/* What was asked for. Strings point into argv; numbers are 0 when they were not given. */
 struct pf_options {
+    /* The workspace, and what goes in and comes home. */
     const char *seed;
     const char *sync; /* NULL with wants_sync: back to the seed */
     const char *workspace;
-    const char *audit;
-    const char *config; /* the policy file that was named */
-    bool wants_sync, json, quiet, no_inherit_env;
-    bool read_only, no_roots, no_sync;     /* of mcp */
-    double ttl_seconds;                    /* likewise; 0: not given */
-    bool write, scope_user, scope_project; /* of mcp install, as the next ones */
-    const char *name, *url, *token_env;
-    bool tty;          /* run the command on a terminal */
-    bool takes_extras; /* something of extras.h */
-    bool isolated;     /* no --backend, or this one */
-    bool agentcore, daytona;
-    const char *isolated_alone; /* an option given that only this backend has */
-    const char *agentcore_alone, *daytona_alone;
-    const char *region, *profile, *interpreter, *endpoint;
-    uint64_t session_timeout; /* seconds; 0: not given */
-    const char *target, *snapshot, *image;
-    bool overlay;  /* --seed-mode overlay */
-    bool host_net; /* --net host */
-    const char *rootfs;
-    struct pinfold_limits limits; /* 0: not given */
-    double timeout_seconds;       /* 0: not given */
-    double resume_seconds;        /* likewise */
-    const char *http;             /* ADDRESS:PORT */
-    const char **http_hosts;      /* names that it is asked by, besides those of this machine */
-    const char **tokens;          /* NAME:MODE, NAME:MODE:file:PATH or NAME:MODE:env:NAME */
-    bool http_anywhere;           /* addresses that are not of this machine's loopback, too */
-    uint64_t max_output_bytes;    /* 0: not given */
     const char **exclude; /* the lists are NULL-terminated, never NULL, and one allocation */
     const char **include;
-    const char **env;
-    const char **ro, **rw;
+    bool wants_sync;
+    bool overlay; /* --seed-mode overlay */
+
+    /* The backend: isolated unless another was named; none of these is the local one. */
+    bool isolated, agentcore, daytona;
+    /* An option that was given and only this backend has; NULL: none was. */
+    const char *isolated_alone, *agentcore_alone, *daytona_alone;
+    bool host_net;          /* --net host */
     const char **net_allow; /* --net allow=... */
+    const char **ro, **rw;
+    const char *rootfs;
+    struct pinfold_limits limits;
+    const char *region, *profile, *interpreter, *endpoint;
+    uint64_t session_timeout; /* seconds */
+    const char *target, *snapshot, *image;
+
+    /* Commands, and what is told of them. */
+    const char **env;
+    bool no_inherit_env;
+    bool tty; /* run the command on a terminal */
+    double timeout_seconds;
+    uint64_t max_output_bytes;
+    const char *audit;
+    const char *config; /* the policy file that was named */
+    bool json, quiet;
+    bool takes_extras; /* something of extras.h */
+
+    /* mcp */
+    const char *http;        /* ADDRESS:PORT */
+    const char **http_hosts; /* names that it is asked by, besides those of this machine */
+    const char **tokens;     /* NAME:MODE, NAME:MODE:file:PATH or NAME:MODE:env:NAME */
+    bool http_anywhere;      /* addresses that are not of this machine's loopback, too */
+    double resume_seconds, ttl_seconds;
+    bool read_only, no_roots, no_sync;
+
+    /* mcp install */
+    const char *name, *url, *token_env;
+    bool write, scope_user, scope_project;
+
     struct pf_agent_options agent;
+
     char **command;           /* NULL-terminated; its first is NULL when there is none */
     bool given[PF_FLAGS_MAX]; /* in the order of pf_flags: see pf_options_given() */
     const char **resolved;    /* paths of ro, rw and rootfs that were made absolute */
     char **words;             /* of a policy, which the strings above point into; else NULL */
+};
+
+/* What a value must be, and of which type the field of struct pf_options is that it goes into. */
+enum pf_value {
+    PF_VALUE_OF_HELP, /* into none: the option shows the help */
+    PF_VALUE_SWITCH,  /* there is none: a bool becomes true */
+    PF_VALUE_TEXT,    /* const char *, not empty, as the next two */
+    PF_VALUE_DIRECTORY,
+    PF_VALUE_FILE,
+    PF_VALUE_NAME,       /* const char *: letters, digits, - and _ */
+    PF_VALUE_LIST,       /* const char **: any text, put behind what is there */
+    PF_VALUE_SECONDS,    /* double */
+    PF_VALUE_BYTES,      /* uint64_t, as the next two */
+    PF_VALUE_BYTE_LIMIT, /* or "unlimited" */
+    PF_VALUE_LIMIT,      /* likewise */
+    PF_VALUE_OWN,        /* what its own function says */
 };
 
 struct pf_flag {
@@ -87,12 +118,11 @@ struct pf_flag {
     const char *help;
     unsigned commands; /* who takes it; not looked at in a command's own */
     char letter;       /* likewise */
-    /* Take a value in. Returns NULL, or what is wrong with it. NULL: help */
-    const char *(*apply)(struct pf_options *options, const char *value);
+    enum pf_value value;
+    size_t field; /* its offset in struct pf_options */
+    /* Of PF_VALUE_OWN: take a value in. Returns NULL, or what is wrong with it. */
+    const char *(*take)(struct pf_options *options, const char *value);
 };
-
-/* Take any text but an empty one. Returns NULL, or what is wrong with it. */
-const char *pf_take_text(const char **slot, const char *value);
 
 /* Parse argv (argv[0] is the subcommand). Returns true to go on; false when there is nothing more
  * to do, because help was asked for or something is wrong: then *ret_status is the exit status. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "mcp/clock.h"
 #include "mcp/http_request.h"
 #include "mcp/http_serve.h"
 
@@ -323,7 +324,7 @@ void pf_http_completed(void *ctx, struct MHD_Connection *connection, void **slot
     if (request->token)
         request->token->requests--;
     request->place->receiving = true;
-    request->place->since_ns = pf_http_now();
+    request->place->since_ns = pf_mcp_now();
     pthread_mutex_unlock(&http->lock);
     if (request->session)
         pf_http_session_put(request->session);
@@ -355,7 +356,7 @@ void pf_http_connected(void *ctx, struct MHD_Connection *connection, void **slot
         return;
     *place = (struct pf_http_connection){ .fd = info ? info->connect_fd : -1,
                                           .receiving = true,
-                                          .since_ns = pf_http_now() };
+                                          .since_ns = pf_mcp_now() };
     pthread_mutex_lock(&http->lock);
     DL_APPEND(http->connections, place);
     pthread_mutex_unlock(&http->lock);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/say.h"
+#include "mcp/clock.h"
 #include "mcp/http.h"
 #include "mcp/http_request.h"
 #include "mcp/stop.h"
@@ -179,17 +180,6 @@ static void serve(struct pf_http *http, const struct place *place)
     stop(http);
 }
 
-static int open_locks(struct pf_http *http)
-{
-    pthread_condattr_t clock;
-
-    pthread_mutex_init(&http->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&http->wake, &clock);
-    return pthread_condattr_destroy(&clock);
-}
-
 static int run(struct pf_http *http, const struct pf_options *options, struct pinfold_error *err)
 {
     struct place place;
@@ -228,7 +218,8 @@ int pf_mcp_serve_http(struct pf_mcp_server *server, const struct pf_options *opt
 
     if (r < 0)
         return r;
-    open_locks(&http);
+    pthread_mutex_init(&http.lock, NULL);
+    pf_mcp_cond_init(&http.wake);
     r = run(&http, options, err);
     pthread_cond_destroy(&http.wake);
     pthread_mutex_destroy(&http.lock);

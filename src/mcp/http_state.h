@@ -105,8 +105,6 @@ struct pf_http {
     struct pf_http_connection *connections;
 };
 
-int64_t pf_http_now(void); /* CLOCK_MONOTONIC, nanoseconds */
-
 /* ---- streams: the lock is held, except where it says otherwise ---- */
 
 extern const struct pf_mcp_transport pf_http_transport;

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <utlist.h>
 
+#include "mcp/clock.h"
 #include "mcp/http_state.h"
 
 /* What is kept of one stream for a client that comes back, besides what it has not read yet. */
@@ -16,14 +16,6 @@ enum { KEPT_STREAMS = 64 };
 
 /* One write of a response. */
 enum { BLOCK = 32 * 1024 };
-
-int64_t pf_http_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
 
 /* ---- readers ---- */
 
@@ -44,7 +36,7 @@ static void release_reader(struct pf_http_stream *stream)
         return;
     stream->reader = NULL;
     stream->read = reader->at;
-    stream->since_ns = pf_http_now();
+    stream->since_ns = pf_mcp_now();
     reader->stream = NULL;
     pf_http_reader_wake(reader);
 }
@@ -101,7 +93,7 @@ static ssize_t read_stream(void *ctx, uint64_t pos, char *to, size_t room)
     }
     if (n > 0) {
         reader->keepalive = false;
-        reader->wrote_ns = pf_http_now();
+        reader->wrote_ns = pf_mcp_now();
     }
     pthread_mutex_unlock(&http->lock);
     return n;
@@ -116,8 +108,8 @@ static void free_reader(void *ctx)
     if (reader->stream) {
         reader->stream->reader = NULL;
         reader->stream->read = reader->at;
-        reader->stream->since_ns = pf_http_now();
-        reader->stream->session->used_ns = pf_http_now();
+        reader->stream->since_ns = pf_mcp_now();
+        reader->stream->session->used_ns = pf_mcp_now();
     }
     pthread_mutex_unlock(&http->lock);
     free(reader);
@@ -137,7 +129,7 @@ struct MHD_Response *pf_http_stream_read(struct pf_http_stream *stream, uint64_t
         .connection = connection,
         .place = place,
         .at = from,
-        .wrote_ns = pf_http_now(),
+        .wrote_ns = pf_mcp_now(),
     };
     response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, read_stream, reader,
                                                  free_reader);
@@ -202,7 +194,7 @@ struct pf_http_stream *pf_http_stream_new(struct pf_http_session *session, bool 
     stream->number = session->next_stream++;
     stream->is_post = is_post;
     stream->next_number = stream->read = 1;
-    stream->since_ns = pf_http_now();
+    stream->since_ns = pf_mcp_now();
     DL_APPEND(session->streams, stream);
     session->stream_count++;
     thin_out(session);
@@ -318,7 +310,7 @@ static void end_message(void *ctx, void *origin)
         return;
     pthread_mutex_lock(&session->http->lock);
     stream->done = true;
-    stream->since_ns = session->used_ns = pf_http_now();
+    stream->since_ns = session->used_ns = pf_mcp_now();
     pf_http_reader_wake(stream->reader);
     pthread_mutex_unlock(&session->http->lock);
 }
@@ -336,7 +328,7 @@ struct pf_http_session *pf_http_session_new(struct pf_http *http, struct pf_http
     session->http = http;
     session->token = token;
     session->users = 1;
-    session->used_ns = pf_http_now();
+    session->used_ns = pf_mcp_now();
     session->own = pf_http_stream_new(session, false);
     if (!session->own || pf_http_random(session->id, sizeof(session->id) - 1, NULL) < 0) {
         if (session->own)
@@ -359,7 +351,7 @@ struct pf_http_session *pf_http_session_get(struct pf_http *http, const struct p
     DL_FOREACH(http->sessions, session) {
         if (session->token == token && strcmp(session->id, id) == 0) {
             session->users++;
-            session->used_ns = pf_http_now();
+            session->used_ns = pf_mcp_now();
             return session;
         }
     }

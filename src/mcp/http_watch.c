@@ -3,9 +3,9 @@
  * that waits for its next event is not looked after by libmicrohttpd. */
 #include <errno.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <utlist.h>
 
+#include "mcp/clock.h"
 #include "mcp/http_state.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -96,7 +96,7 @@ void *pf_http_watch(void *ctx)
 
     pthread_mutex_lock(&http->lock);
     while (!http->stopping) {
-        struct pf_http_session *idle = look(http, pf_http_now());
+        struct pf_http_session *idle = look(http, pf_mcp_now());
 
         if (idle) {
             pthread_mutex_unlock(&http->lock);
@@ -104,8 +104,7 @@ void *pf_http_watch(void *ctx)
             pthread_mutex_lock(&http->lock);
             continue;
         }
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec++;
+        until = pf_mcp_after(PF_MCP_SECOND);
         pthread_cond_timedwait(&http->wake, &http->lock, &until);
     }
     pthread_mutex_unlock(&http->lock);

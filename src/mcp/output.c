@@ -30,15 +30,19 @@ size_t pf_mcp_shown(const struct pf_mcp_session *session)
     return max ? (size_t)max : PF_MCP_SHOWN;
 }
 
+static void free_output(struct pf_mcp_output *output)
+{
+    pf_mcp_tape_free(output->tape);
+    free(output);
+}
+
 /* Take one off the list. The lock is held. */
 static void drop(struct pf_mcp_session *session, struct pf_mcp_output *output)
 {
     DL_DELETE(session->outputs, output);
     output->gone = true;
-    if (output->readers)
-        return;
-    pf_mcp_tape_free(output->tape);
-    free(output);
+    if (!output->readers)
+        free_output(output);
 }
 
 bool pf_mcp_output_keep(struct pf_mcp_session *session, struct pf_mcp_tape *tape,
@@ -101,10 +105,8 @@ static void give_back(struct pf_mcp_session *session, struct pf_mcp_output *outp
     pthread_mutex_lock(&session->lock);
     last = --output->readers == 0 && output->gone;
     pthread_mutex_unlock(&session->lock);
-    if (last) {
-        pf_mcp_tape_free(output->tape);
-        free(output);
-    }
+    if (last)
+        free_output(output);
 }
 
 static void show(struct pf_mcp_result *ret, const char *text, size_t len, uint64_t offset,

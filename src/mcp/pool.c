@@ -4,13 +4,12 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "mcp/state.h"
 
 /* How long a thread waits for something to do before it ends. */
-enum { IDLE_SECONDS = 10 };
+#define IDLE_NS (10 * PF_MCP_SECOND)
 
 struct pf_mcp_pool {
     pthread_mutex_t lock;
@@ -40,10 +39,8 @@ int pf_mcp_pool_new(unsigned max_threads, struct pf_mcp_pool **ret, struct pinfo
 static struct pf_mcp_task *next_task(struct pf_mcp_pool *pool)
 {
     struct pf_mcp_task *task;
-    struct timespec until;
+    struct timespec until = pf_mcp_after(IDLE_NS);
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += IDLE_SECONDS;
     pool->idle++;
     while (!pool->tasks && !pool->ending)
         if (pthread_cond_timedwait(&pool->work, &pool->lock, &until) != 0)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "cli/say.h"
@@ -19,24 +18,6 @@ enum { THREADS_MAX = 512 };
 
 /* How long output that was cut is kept after it was last looked at. */
 #define OUTPUT_NS INT64_C(1800000000000)
-
-int64_t pf_mcp_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
-void pf_mcp_cond_init(pthread_cond_t *cond)
-{
-    pthread_condattr_t clock;
-
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &clock);
-    pthread_condattr_destroy(&clock);
-}
 
 int pf_mcp_nomem(struct pinfold_error *err)
 {
@@ -60,8 +41,7 @@ static void *keep(void *ctx)
         }
         pthread_mutex_unlock(&server->lock);
         pf_mcp_workspace_expire(server);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec++;
+        until = pf_mcp_after(PF_MCP_SECOND);
         pthread_mutex_lock(&server->lock);
         while (!server->ending)
             if (pthread_cond_timedwait(&server->changed, &server->lock, &until) != 0)

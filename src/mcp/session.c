@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <utlist.h>
 
 #include "mcp/output.h"
@@ -174,7 +173,6 @@ static struct pf_mcp_call *new_call(struct pf_mcp_session *session, json_t *valu
                                     const struct pf_mcp_message *message)
 {
     struct pf_mcp_call *call = calloc(1, sizeof(*call));
-    struct timespec now;
 
     if (!call)
         return NULL;
@@ -182,9 +180,7 @@ static struct pf_mcp_call *new_call(struct pf_mcp_session *session, json_t *valu
         free(call);
         return NULL;
     }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    call->begun_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
-    call->progressed_ns = call->begun_ns;
+    call->begun_ns = call->progressed_ns = pf_mcp_now();
     call->task.run = run_call;
     call->session = pf_mcp_session_ref(session);
     call->value = json_incref(value);

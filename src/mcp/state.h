@@ -6,6 +6,7 @@
 #include "cli/box.h"
 #include "mcp/audit.h"
 #include "mcp/call.h"
+#include "mcp/clock.h"
 
 enum pf_mcp_life {
     PF_MCP_CLOSED,
@@ -40,11 +41,6 @@ struct pf_mcp_server {
     struct pf_mcp_audit audit;
     struct pf_mcp_workspace workspace;
 };
-
-int64_t pf_mcp_now(void); /* CLOCK_MONOTONIC, nanoseconds */
-
-/* One whose waits end by CLOCK_MONOTONIC. */
-void pf_mcp_cond_init(pthread_cond_t *cond);
 
 int pf_mcp_nomem(struct pinfold_error *err);
 

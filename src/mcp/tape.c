@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "mcp/state.h"
@@ -168,13 +167,9 @@ uint64_t pf_mcp_tape_total(struct pf_mcp_tape *tape, enum pinfold_stream stream)
 
 bool pf_mcp_tape_wait(struct pf_mcp_tape *tape, uint64_t out, uint64_t err, int64_t ns)
 {
-    struct timespec until;
+    struct timespec until = pf_mcp_after(ns);
     bool ended;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    ns += until.tv_nsec;
-    until.tv_sec += ns / 1000000000;
-    until.tv_nsec = ns % 1000000000;
     pthread_mutex_lock(&tape->lock);
     while (!tape->ended && tape->streams[0].total <= out && tape->streams[1].total <= err)
         if (pthread_cond_timedwait(&tape->changed, &tape->lock, &until) != 0)

@@ -40,36 +40,15 @@ static const char output[] =
 
 /* ---- text ---- */
 
-static uint64_t count_lines(const char *text, size_t len)
+/* Of the lines from offset on, which text has all or some of, what fits. */
+static void show_text(const struct pinfold_bytes *text, uint64_t offset, uint64_t lines, size_t max,
+                      struct pf_mcp_result *ret)
 {
-    uint64_t lines = 0;
-
-    for (size_t i = 0; i < len; i++)
-        lines += text[i] == '\n';
-    return len > 0 && text[len - 1] != '\n' ? lines + 1 : lines;
-}
-
-/* How much of a text is shown: whole lines, or of a single one that is too long its start. */
-static size_t cut(const struct pinfold_bytes *text, size_t max)
-{
-    const char *end;
-
-    if (text->len <= max)
-        return text->len;
-    end = memrchr(text->data, '\n', max);
-    if (end)
-        return (size_t)(end - text->data) + 1;
-    while (max > 1 && (text->data[max] & 0xc0) == 0x80)
-        max--;
-    return max;
-}
-
-static void show_text(const struct pinfold_bytes *text, uint64_t offset, uint64_t lines,
-                      size_t shown, struct pf_mcp_result *ret)
-{
-    uint64_t next = offset + count_lines(text->data, shown);
+    uint64_t lines_shown, next;
+    size_t shown = pinfold_fit_lines(text, max, &lines_shown);
     bool cut_line = shown < text->len && text->data[shown - 1] != '\n';
 
+    next = offset + lines_shown;
     if (shown)
         pf_mcp_add_text(ret, text->data, shown);
     if (!lines)
@@ -148,8 +127,9 @@ static int read_binary(struct pf_mcp_call *call, struct pinfold_sandbox *sandbox
         return r;
     /* It has become text meanwhile: then the start of it is as good an answer as any. */
     if (is_text) {
-        show_text(&bytes, 0, count_lines(bytes.data, bytes.len),
-                  cut(&bytes, pf_mcp_shown(call->session)), ret);
+        uint64_t lines;
+        pinfold_fit_lines(&bytes, SIZE_MAX, &lines);
+        show_text(&bytes, 0, lines, pf_mcp_shown(call->session), ret);
         return 0;
     }
     return show_binary(&bytes, path, ret, err);
@@ -170,7 +150,7 @@ static int run(struct pf_mcp_call *call, const json_t *args, struct pf_mcp_resul
     r = pinfold_sandbox_read_lines(sandbox, path, offset, pf_mcp_integer(args, "limit", INT64_MAX),
                                    &text, &lines, call->cancel, err);
     if (r == 0)
-        show_text(&text, (uint64_t)offset, lines, cut(&text, pf_mcp_shown(call->session)), ret);
+        show_text(&text, (uint64_t)offset, lines, pf_mcp_shown(call->session), ret);
     else if (r == -PINFOLD_EENCODING)
         r = read_binary(call, sandbox, path, ret, err);
     pf_mcp_reading_end(call->session);

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/say.h"
 #include "mcp/settings.h"
@@ -12,13 +11,12 @@
 /* How long the first request waits for a client that has roots and does not name them, and how
  * often whoever waits looks whether he is still to. */
 #define ROOTS_NS INT64_C(3000000000)
-#define LOOK_NS 50000000L
+#define LOOK_NS INT64_C(50000000)
 /* Files of up to PINFOLD_READ_MAX_BYTES that are in memory at once. */
 enum { READERS_MAX = 4 };
 
 void pf_mcp_workspace_init(struct pf_mcp_workspace *workspace)
 {
-
     pthread_mutex_init(&workspace->lock, NULL);
     pf_mcp_cond_init(&workspace->changed);
     workspace->idle_since = pf_mcp_now();
@@ -27,14 +25,8 @@ void pf_mcp_workspace_init(struct pf_mcp_workspace *workspace)
 /* Wait a little for something to change. The lock is held. */
 static void look_again(struct pf_mcp_workspace *workspace)
 {
-    struct timespec until;
+    struct timespec until = pf_mcp_after(LOOK_NS);
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_NS;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
     pthread_cond_timedwait(&workspace->changed, &workspace->lock, &until);
 }
 

@@ -371,6 +371,9 @@ static int failed(struct transfer *transfer, CURL *easy, CURLcode code)
         return callback_result(transfer);
     curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &sys_errno);
     unsent = is_unsent(transfer, easy, code);
+    if (code == CURLE_SEND_FAIL_REWIND) /* libcurl speaks of begin_again() */
+        reason = "the connection ended before the reply, and what may have arrived is not sent "
+                 "again";
     switch (code) {
     case CURLE_OUT_OF_MEMORY:
         return pf_fail_nomem(transfer->err);

@@ -29,6 +29,26 @@ void pf_command_done(struct pf_command *command)
         close(command->script);
 }
 
+struct pf_run_request pf_command_request(const struct pinfold_execute_options *options,
+                                         size_t output_limit, struct pinfold_cancel *cancel)
+{
+    size_t len = options->command_len;
+
+    return (struct pf_run_request){
+        .command = options->command,
+        .command_len = options->command && len == 0 ? strlen(options->command) : len,
+        .argv = options->argv,
+        .cwd_fd = -1,
+        .output_limit = options->max_output_bytes ? options->max_output_bytes : output_limit,
+        .keep_tail = options->keep_tail,
+        .discard = options->discard_output,
+        .spool_limit = options->spool_bytes,
+        .on_output = options->on_output,
+        .on_output_ctx = options->on_output_ctx,
+        .cancel = cancel,
+    };
+}
+
 const char *pf_command_nothing(const struct pf_run_request *request)
 {
     size_t blank = 0;

@@ -21,6 +21,11 @@ struct pf_command {
 void pf_command_init(struct pf_command *command);
 void pf_command_done(struct pf_command *command);
 
+/* The request that the options of a call make, without where and how long it runs. output_limit:
+ * unless they have one. */
+struct pf_run_request pf_command_request(const struct pinfold_execute_options *options,
+                                         size_t output_limit, struct pinfold_cancel *cancel);
+
 /* Why there is nothing to run, or NULL. */
 const char *pf_command_nothing(const struct pf_run_request *request);
 /* What that gives instead of an error: exit code 1, and the reason. Returns 0 or

@@ -92,6 +92,22 @@ static uint64_t count_lines(const struct pinfold_bytes *text)
     return count;
 }
 
+size_t pinfold_fit_lines(const struct pinfold_bytes *text, size_t max, uint64_t *ret_lines)
+{
+    struct pinfold_bytes shown = { text->data, text->len };
+    const char *end;
+
+    if (max < text->len) {
+        end = memrchr(text->data, '\n', max);
+        shown.len = end ? (size_t)(end - text->data) + 1 : pf_utf8_floor(text->data, max);
+        if (shown.len == 0)
+            shown.len = pf_utf8_width(text->data, text->len);
+    }
+    if (ret_lines)
+        *ret_lines = count_lines(&shown);
+    return shown.len;
+}
+
 int pinfold_sandbox_read_lines(struct pinfold_sandbox *sandbox, const char *path, int64_t offset,
                                int64_t limit, struct pinfold_bytes *ret_text, uint64_t *ret_lines,
                                struct pinfold_cancel *cancel, struct pinfold_error *err)

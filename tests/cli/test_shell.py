@@ -418,5 +418,8 @@ def test_what_does_not_go_with_a_terminal_is_refused(pinfold):
     assert "do not go with it" in pinfold("run", "-t", "--json", "true").stderr
     assert "do not go with it" in pinfold("run", "-t", "--max-output", "5", "true").stderr
     assert "takes no command" in pinfold("shell", "true").stderr
-    assert "no such option" in pinfold("shell", "--json").stderr
+    for option in ("--json", "--max-output=5", "--region=us-east-1", "--image=debian:12"):
+        assert "no such option" in pinfold("shell", option).stderr
+    for service in ("agentcore", "daytona"):
+        assert "no terminals" in pinfold("shell", "--backend", service).stderr
     assert "no such option" in pinfold("plan", "-t").stderr

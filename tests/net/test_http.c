@@ -335,6 +335,7 @@ static void what_must_not_be_sent_twice_is_not(void **state)
     assert_int_equal(perform(f, &request), 0);
     assert_int_equal(perform(f, &request), -PINFOLD_EOS);
     assert_int_equal(f->err.retryable, 0);
+    assert_non_null(strstr(f->err.msg, "the connection ended before the reply"));
     f->server.replies[2] = NULL; /* and on a connection of its own */
     assert_int_equal(perform(f, &request), -PINFOLD_EOS);
     assert_int_equal(f->err.retryable, 0);

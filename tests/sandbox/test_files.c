@@ -189,6 +189,42 @@ static void lines_end_at_newlines_only(void **state)
     }
 }
 
+static void as_many_lines_as_fit_are_whole(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t max, shown;
+        uint64_t lines;
+    } cases[] = {
+        { "", 0, 0, 0 },
+        { "", 9, 0, 0 },
+        { "a\nb\nc", 9, 5, 3 },
+        { "a\nb\nc", 5, 5, 3 },
+        { "a\nb\ncd", 5, 4, 2 },
+        { "a\nb\n", 3, 2, 1 },
+        { "a\nb\n", 2, 2, 1 },
+        { "\n\n\n", 2, 2, 2 },
+        { "abc\nd\n", 3, 3, 1 },            /* a line alone is too long */
+        { "a\xc3\xa4z\n", 2, 1, 1 },        /* no half of a character */
+        { "\xf0\x9f\x98\x80z\n", 1, 4, 1 }, /* but one at least, or nobody would get on */
+        { "abc", 0, 1, 1 },
+        { "\nabc", 0, 1, 1 },
+        { "abc", SIZE_MAX, 3, 1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *data = strdup(cases[i].text);
+        const struct pinfold_bytes text = { data, strlen(data) };
+        uint64_t lines = 99;
+
+        assert_int_equal(pinfold_fit_lines(&text, cases[i].max, &lines), cases[i].shown);
+        assert_int_equal(lines, cases[i].lines);
+        assert_int_equal(pinfold_fit_lines(&text, cases[i].max, NULL), cases[i].shown);
+        free(data);
+    }
+}
+
 static void binary_files_are_not_text(void **state)
 {
     struct fixture *f = *state;
@@ -232,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(delete_files_does_the_rest_and_reports_the_first, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(lines_end_at_newlines_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(as_many_lines_as_fit_are_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(what_the_backend_cannot_do_at_once_is_not_tried, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(binary_files_are_not_text, setup, teardown),

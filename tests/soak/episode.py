@@ -128,7 +128,8 @@ class Episode:
         tidy = not self.killed and not self.was_cut
         if self.backend == "daytona":
             live = [one["id"] for one in adversity.control(self.endpoint, "sandboxes")]
-            wrong = adversity.control(self.endpoint, "complaints")
+            wrong = [one for one in adversity.control(self.endpoint, "complaints")
+                     if tidy or not one["complaint"].endswith(HALF_A_REQUEST)]
         else:
             live = [one["sessionId"] for one in adversity.control(self.endpoint, "sessions")
                     if one["status"] == "READY"]
@@ -566,6 +567,8 @@ class Lasting(Episode):
             raise Wrong(f"looking ended with {code}")
 
 
+# Of who was killed, or was told that no more of it is wanted.
+HALF_A_REQUEST = "the connection ended inside a request"
 GONE_WRONG = 125  # of our commands
 KILLED = 128 + signal.SIGKILL
 # What an owner whose limits were lowered, or who was killed, may die of.

@@ -310,7 +310,8 @@ static void row_063_an_environment_that_is_too_large_is_a_clear_error(void **sta
     free(entry);
     assert_true(r < 0);
     assert_int_equal(s->err.code, -r);
-    assert_true(strstr(s->err.msg, "rgument list too long") || strstr(s->err.msg, "LARGE"));
+    assert_non_null(strstr(s->err.msg, "rgument list too long"));
+    assert_null(strstr(s->err.msg, "vv")); /* it may be a secret */
     spec_missing(s, "ws/made");
 }
 
