@@ -48,7 +48,9 @@ def processes():
 
 
 def pss(pids):
-    return sum(int(fields(f"/proc/{pid}/smaps_rollup").get("Pss", 0)) for pid in pids)
+    """A keeper has no memory of its own, but its owner's."""
+    return sum(int(fields(f"/proc/{pid}/smaps_rollup").get("Pss", 0)) for pid in pids
+               if fields(f"/proc/{pid}/status").get("Name") != "pinfold-keeper")
 
 
 def groups():

@@ -10,7 +10,7 @@ FACES = FLOORS[-1]
 
 BELOW: dict[str, set[str]] = {
     "base": set(),
-    "tree": {"base"},
+    "tree": {"base", "proc"},
     "proc": {"base"},
     "jail": {"base", "proc", "tree"},
     "net": {"base", "proc"},

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Temporary workspaces: directories under $TMPDIR (or /tmp) that are gone when their owner is done
- * with them, and also when it was killed: the owner holds a lock, the kernel gives that up for it,
- * and the next pinfold of the same user deletes what nobody holds.
+ * with them, and also when it was killed, exits or executes another program: while there are any,
+ * a process beside the owner waits for that. The host sees it neither by a wait for any child nor
+ * by a signal, and it has none of the host's descriptors open. Should it be killed too, or not be
+ * had, the next pinfold of the same user deletes what nobody holds a lock on.
  */
 #ifndef PINFOLD_TEMP_WORKSPACE_H
 #define PINFOLD_TEMP_WORKSPACE_H

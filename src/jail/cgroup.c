@@ -113,43 +113,53 @@ static bool own_group(const struct self *self, const char *controller, char *ret
     return false;
 }
 
-static char *make(const char *parent)
+static void drop(struct pf_cgroup *cgroup, int i)
 {
-    char *path = NULL, digits[9];
-
-    sweep(parent);
-    pf_random_hex(digits, 8);
-    if (asprintf(&path, "%s/" PREFIX "%d-%s", parent, (int)getpid(), digits) < 0)
-        return NULL;
-    if (mkdir(path, 0755) < 0) {
-        free(path);
-        return NULL;
-    }
-    return path;
+    pf_keeper_drop(&cgroup->kept[i]);
+    free(TAKE(cgroup->dirs[i]));
 }
 
-static char *make_old(const struct self *self, const char *controller)
+/* Returns its path, which is cgroup's, or NULL. */
+static const char *make(struct pf_cgroup *cgroup, const char *parent)
+{
+    char digits[9];
+    int i = 0;
+
+    if (faccessat(AT_FDCWD, parent, W_OK, AT_EACCESS) < 0)
+        return NULL; /* most users may make none: no keeper for these */
+    sweep(parent);
+    while (cgroup->dirs[i])
+        i++;
+    pf_random_hex(digits, 8);
+    if (asprintf(&cgroup->dirs[i], "%s/" PREFIX "%d-%s", parent, (int)getpid(), digits) < 0) {
+        cgroup->dirs[i] = NULL;
+        return NULL;
+    }
+    pf_keeper_add(&cgroup->kept[i], PF_KEPT_GROUP, cgroup->dirs[i]);
+    if (mkdir(cgroup->dirs[i], 0755) < 0)
+        drop(cgroup, i);
+    return cgroup->dirs[i];
+}
+
+static const char *make_old(struct pf_cgroup *cgroup, const struct self *self,
+                            const char *controller)
 {
     char parent[PATH_MAX];
 
-    return own_group(self, controller, parent, sizeof(parent)) ? make(parent) : NULL;
+    return own_group(self, controller, parent, sizeof(parent)) ? make(cgroup, parent) : NULL;
 }
 
-/* Keep a group that limits, and remove one that does not. */
-static bool keep(struct pf_cgroup *cgroup, char *dir, bool limits)
+/* Keep a group that limits, and remove one that does not: it is the last. Returns limits. */
+static bool keep(struct pf_cgroup *cgroup, const char *dir, bool limits)
 {
-    size_t i = 0;
-
-    if (!limits && dir)
-        rmdir(dir);
-    if (!limits) {
-        free(dir);
-        return false;
-    }
-    while (cgroup->dirs[i])
-        i++;
-    cgroup->dirs[i] = dir;
-    return true;
+    if (dir && !limits)
+        for (int i = 0; i < PF_CGROUP_MAX; i++)
+            if (cgroup->dirs[i] == dir) {
+                rmdir(dir);
+                drop(cgroup, i);
+                return false;
+            }
+    return limits;
 }
 
 static uint64_t quota_us(double cpus)
@@ -164,11 +174,11 @@ static void make_old_groups(const struct self *self, const struct pinfold_limits
                             struct pf_cgroup *cgroup)
 {
     const struct pf_cgroup_place *place = self->place;
-    char *dir = make_old(self, "pids");
+    const char *dir = make_old(cgroup, self, "pids");
 
     cgroup->limits_processes =
             keep(cgroup, dir, dir && put_number(place, dir, "pids.max", limits->processes));
-    dir = make_old(self, "memory");
+    dir = make_old(cgroup, self, "memory");
     cgroup->limits_memory =
             keep(cgroup, dir,
                  dir && put_number(place, dir, "memory.limit_in_bytes", limits->memory_bytes));
@@ -179,7 +189,7 @@ static void make_old_groups(const struct self *self, const struct pinfold_limits
         cgroup->memory_peak = open_in(dir, "memory.max_usage_in_bytes", O_RDONLY);
     }
     if (limits->cpus > 0) {
-        dir = make_old(self, "cpu");
+        dir = make_old(cgroup, self, "cpu");
         cgroup->limits_cpu =
                 keep(cgroup, dir,
                      dir && put_number(place, dir, "cpu.cfs_period_us", CPU_PERIOD_US) &&
@@ -195,14 +205,15 @@ static void make_new_group(const struct self *self, const struct pinfold_limits 
                            struct pf_cgroup *cgroup)
 {
     const struct pf_cgroup_place *place = self->place;
-    char parent[PATH_MAX], text[64], *slash, *dir;
+    char parent[PATH_MAX], text[64], *slash;
+    const char *dir;
 
     snprintf(parent, sizeof(parent), "%s/cgroup.controllers", place->root);
     if (access(parent, F_OK) < 0 || !own_group(self, "", parent, sizeof(parent)))
         return;
     slash = strrchr(parent, '/');
     *slash = '\0';
-    dir = make(parent);
+    dir = make(cgroup, parent);
     if (!dir)
         return;
     cgroup->limits_processes = put_number(place, dir, "pids.max", limits->processes);
@@ -296,7 +307,7 @@ void pf_cgroup_done(struct pf_cgroup *cgroup)
     for (int i = 0; i < PF_CGROUP_MAX; i++) {
         if (cgroup->dirs[i])
             rmdir(cgroup->dirs[i]);
-        free(cgroup->dirs[i]);
+        drop(cgroup, i);
     }
     *cgroup = (struct pf_cgroup)PF_CGROUP_INIT;
 }

@@ -12,11 +12,14 @@
 
 #include <pinfold/limits.h>
 
+#include "proc/keeper.h"
+
 enum { PF_CGROUP_MAX = 3 }; /* directories: pids, memory and cpu, or one for all */
 
 struct pf_cgroup {
-    char *dirs[PF_CGROUP_MAX];  /* made by us; NULL when there is none */
-    enum pinfold_holder holder; /* CGROUP1, CGROUP2 or NONE */
+    char *dirs[PF_CGROUP_MAX];          /* made by us; NULL when there is none */
+    struct pf_kept kept[PF_CGROUP_MAX]; /* of each */
+    enum pinfold_holder holder;         /* CGROUP1, CGROUP2 or NONE */
     bool limits_processes, limits_memory, limits_cpu;
     int memory_events, memory_peak; /* files that count; -1: there is none */
 };
@@ -36,7 +39,8 @@ struct pf_cgroup_place {
 };
 
 /* Make groups with these limits (resolved: no zeroes but in cpus, 0 being none). Best effort: ret
- * says what they limit. Also removes groups of owners that are dead. place NULL: this machine. */
+ * says what they limit, and must stay where it is until it is done. Also removes groups of owners
+ * that are dead and had no keeper. place NULL: this machine. */
 void pf_cgroup_make(const struct pf_cgroup_place *place, const struct pinfold_limits *limits,
                     struct pf_cgroup *ret);
 

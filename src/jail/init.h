@@ -9,6 +9,10 @@
 #include "jail/plan.h"
 #include "proc/wire.h"
 
+/* What this program is outside of jails: it removes what an owner that has ended has left. Returns
+ * its exit status. */
+int init_keep(void);
+
 /* Say that a step failed, as in "make the directory" "tmp", with errno; object may be "". */
 void init_fail(const char *step, const char *object) __attribute__((noreturn));
 /* As init_fail, when the fault is in what the user asked for. */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "proc/keeper.h"
 
 static size_t put(char *to, size_t at, size_t max, const char *text)
 {
@@ -186,13 +187,15 @@ static int take_signals(void)
     return fd;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     bool own_network = getenv(PF_INIT_NETWORK) != NULL;
     const struct pf_plan *plan;
     struct pf_init_groups groups;
     int signals, lent, proxy = -1;
 
+    if (argc > 0 && strcmp(argv[0], PF_KEEPER_NAME) == 0)
+        return init_keep();
     if (getpid() != 1 || fcntl(PF_INIT_SOCKET, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_RESIDENT, F_SETFD, FD_CLOEXEC) < 0 ||
         fcntl(PF_INIT_OWNER, F_SETFD, FD_CLOEXEC) < 0) {

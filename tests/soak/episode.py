@@ -47,6 +47,7 @@ class Episode:
         self.home_dir, self.dest_dir = place.disk / "home", place.disk / "dest"
         self.home, self.dest, self.work = Tree(), Tree(), Tree()
         self.killed = False  # somebody could not clean up
+        self.unkept = False  # nor perhaps its keeper
         self.owners: list[int] = []
 
     def tell(self, text: str) -> None:
@@ -103,7 +104,7 @@ class Episode:
     def check_nothing_is_left(self) -> None:
         walls = self.backend in ("isolated", "overlay")
         sweeps = "isolated" if walls else "local"
-        self.place.check_nothing_is_left(self.owners, sweeps if self.killed else "")
+        self.place.check_nothing_is_left(self.owners, sweeps if self.unkept else "")
 
     def some_failing_call(self) -> dict[str, str]:
         """The environment that has a call of the C library fail (tests/fault/failcalls.c)."""
@@ -198,6 +199,7 @@ class Lasting(Episode):
             self.owner = Mcp(self.place, self.face, self.rng)
             return
         self.preloaded = self.face == "library" and self.rng.random() < 0.3
+        self.unkept |= self.preloaded  # the call that fails may be the one that starts a keeper
         preload = self.some_failing_call() if self.preloaded else {}
         self.owner = Owner(self.place, self.face, preload)
         self.owners.append(self.owner.pid)
@@ -348,6 +350,8 @@ class Lasting(Episode):
             with self.make_trouble(kind):
                 yield
         finally:
+            # One that is killed has a keeper; one that is out of something need not get any.
+            self.unkept |= kind in ("descriptors", "memory", "files", "disk")
             if kind in ("kill", "memory", "files"):
                 self.hurt = True
             self.spoiled |= kind == "cut"
@@ -372,9 +376,11 @@ class Lasting(Episode):
         return adversity.cut_connections(self.rng, self.backend, self.endpoint)
 
     def hit(self, name: str) -> None:
-        """Supervisors are replaced; without its first process a sandbox is at its end."""
+        """Supervisors are replaced, nobody misses a keeper; without its first process a sandbox is
+        at its end."""
         self.count(f"killed {name}")
-        self.spoiled |= name not in ("command", "pinfold-super")
+        self.unkept |= name in ("command", "pinfold-keeper")  # which has not its name at once
+        self.spoiled |= name not in ("command", "pinfold-super", "pinfold-keeper")
         self.shaken |= name == "pinfold-super"
 
     def is_excused(self, code: int, in_trouble: bool) -> bool:

@@ -118,6 +118,7 @@ class OneShot(Episode):
             self.trouble = self.rng.choice(kinds)
             self.count(f"trouble {self.trouble}")
             self.was_cut |= self.trouble == "cut"
+            self.unkept |= self.trouble not in ("kill", "cut")
             self.tell(f"trouble: {self.trouble}")
         return {"run": self.call_run, "agent": self.call_agent,
                 "shell": self.call_shell}[self.face](opening, script)

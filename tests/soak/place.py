@@ -116,7 +116,7 @@ class Place:
                 if str(self.top) in line]
 
     def sweep(self, backend: str) -> None:
-        """What the next run does for one that was killed."""
+        """What the next run does for one that was killed and had no keeper."""
         done = subprocess.run(
             [str(BUILD / "pinfold"), "run", "--quiet", "--backend", backend, "--", "true"],
             env=self.env, cwd=self.top, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -124,8 +124,8 @@ class Place:
         assert (done.returncode, done.stderr) == (0, ""), done
 
     def check_nothing_is_left(self, owners: list[int], sweeps: str) -> None:
-        """At the end of an episode, whose owners these processes were. sweeps: one of them was
-        killed, or could not do what it should, and so the next run on this backend cleans up."""
+        """At the end of an episode, whose owners these processes were. sweeps: one of them may have
+        had no keeper, and so the next run on this backend cleans up."""
         self.wait_until_alone()
         if sweeps:
             self.sweep(sweeps)

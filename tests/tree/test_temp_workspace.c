@@ -6,6 +6,7 @@
 
 #include <pinfold/temp_workspace.h>
 
+#include "keeper.h"
 #include "tmp.h"
 
 static const char *first_tmpdir;
@@ -42,7 +43,7 @@ static bool is_there(const struct tmp *tmp, const char *name)
     return faccessat(tmp->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* A process that makes a workspace, fills it, and is killed. */
+/* A process that makes a workspace, fills it, and is killed, and its keeper before it. */
 static void leave_one(const struct tmp *tmp, char *ret_name, size_t size)
 {
     int status, told[2];
@@ -61,6 +62,7 @@ static void leave_one(const struct tmp *tmp, char *ret_name, size_t size)
         (void)!fchmodat(fd, "closed", 0, 0);
         (void)!fchmod(fd, 0);
         (void)!write(told[1], name, strlen(name));
+        kill(keeper_of(getpid()), SIGKILL);
         raise(SIGKILL);
     }
     close(told[1]);

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper waits at the reading end of a pipe. The owner has the only writing end, which the
+ * kernel closes when the owner ends, or executes another program: by then no thread of it runs. The
+ * keeper shares the owner's memory, so that nothing is copied and what it needs to know is there;
+ * it knows what it is to remove from a list in it, and executes a small program that does that.
+ *
+ * It has no thread of the C library's, and uses nothing of that: see raw.h. It must not be found by
+ * a wait for any child, nor send a signal: so there is none for its end.
+ */
+#include "proc/keeper.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "proc/launcher.h"
+#include "proc/raw.h"
+
+/* One page. */
+struct keeper {
+    _Alignas(16) char stack[4096 - 32];
+    int held, watched; /* the ends of the pipe; the second is the keeper's alone */
+    pid_t pid;
+    atomic_bool released; /* the pipe was closed because nothing is left to keep */
+};
+
+/* The keeper reads first, and what follows from there, when nobody is left who writes. */
+static struct {
+    pthread_mutex_t lock;
+    struct pf_kept *_Atomic first;
+    struct keeper *keeper; /* NULL: there is none */
+    struct keeper *spare;  /* a page for the next; may be NULL */
+    bool prepared;
+    char program[PATH_MAX];
+} own = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- the keeper ---- */
+
+#if PF_HAS_RAW
+
+#define RAW(name, a, b, c) pf_raw(SYS_##name, (long)(a), (long)(b), (long)(c), 0, 0)
+
+/* No descriptor of the owner's may stay open: others wait for the end of what it is to. */
+PF_RAW static bool close_others(int fd)
+{
+    return (fd == 0 || RAW(close_range, 0, fd - 1, 0) == 0) &&
+           RAW(close_range, fd + 1, ~0U, 0) == 0;
+}
+
+/* All descriptors are closed: the list becomes the first. */
+PF_RAW static void execute(void)
+{
+    char name[] = PF_KEEPER_NAME, *argv[] = { name, NULL }, *envp[] = { NULL };
+    long list = RAW(memfd_create, "pinfold-kept", 0, 0);
+
+    if (list != 0)
+        return;
+    for (const struct pf_kept *kept = own.first; kept; kept = kept->next) {
+        RAW(write, list, &kept->kind, 1);
+        RAW(write, list, kept->path, kept->size);
+    }
+    RAW(execve, own.program, argv, envp);
+}
+
+PF_RAW static int keep(void *arg)
+{
+    const struct keeper *keeper = arg;
+    uint64_t all = UINT64_MAX;
+    char byte;
+
+    /* Those too that the C library keeps for itself. */
+    pf_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, sizeof(all), 0);
+    /* Out of reach of what kills the host's process group; a session costs more, as in
+     * pf_super_settle(). */
+    RAW(setpgid, 0, 0, 0);
+    RAW(chdir, "/", 0, 0);
+    if (!close_others(keeper->watched))
+        return 0;
+    RAW(prctl, PR_SET_NAME, PF_KEEPER_NAME, 0);
+    while (RAW(read, keeper->watched, &byte, 1) == -EINTR) {
+    }
+    if (!keeper->released) {
+        RAW(close, keeper->watched, 0, 0);
+        execute();
+    }
+    return 0;
+}
+
+/* Under the lock. */
+static pid_t begin(struct keeper *keeper)
+{
+    sigset_t all, old;
+    pid_t pid;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    pid = clone(keep, keeper->stack + sizeof(keeper->stack), CLONE_VM, keeper);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return pid;
+}
+
+/* Valgrind ends a program that clones like this. It shows programs no vDSO, which all others
+ * have. */
+static bool may_begin(void)
+{
+    return getauxval(AT_SYSINFO_EHDR) != 0;
+}
+
+#else
+
+static pid_t begin(struct keeper *keeper)
+{
+    (void)keeper;
+    return -1;
+}
+
+static bool may_begin(void)
+{
+    return false;
+}
+
+#endif
+
+/* ---- the owner ---- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&own.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&own.lock);
+}
+
+/* What is kept is the parent's, and the pipe must be its alone. */
+static void in_fork(void)
+{
+    if (own.keeper) {
+        close(own.keeper->held);
+        own.spare = TAKE(own.keeper);
+    }
+    own.first = NULL;
+    pthread_mutex_unlock(&own.lock);
+}
+
+static bool prepare(void)
+{
+    if (!own.prepared)
+        own.prepared = may_begin() && pf_program_find(PF_KEEPER_PROGRAM, own.program) &&
+                       pthread_atfork(before_fork, after_fork, in_fork) == 0;
+    return own.prepared;
+}
+
+/* Under the lock. One page is used again and again: to give one back tells other processors. */
+static struct keeper *take_page(void)
+{
+    struct keeper *page = TAKE(own.spare);
+
+    if (page)
+        return page;
+    page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return page == MAP_FAILED ? NULL : page;
+}
+
+/* Under the lock. */
+static void give_page(struct keeper *page)
+{
+    if (own.spare)
+        munmap(page, sizeof(*page));
+    else
+        own.spare = page;
+}
+
+/* Under the lock. */
+static struct keeper *start(void)
+{
+    struct keeper *keeper;
+    int ends[2];
+
+    if (!prepare() || pipe2(ends, O_CLOEXEC) < 0)
+        return NULL;
+    keeper = take_page();
+    if (keeper) {
+        keeper->watched = ends[0];
+        keeper->held = ends[1];
+        keeper->released = false;
+        keeper->pid = begin(keeper);
+    }
+    close(ends[0]);
+    if (keeper && keeper->pid > 0)
+        return keeper;
+    close(ends[1]);
+    if (keeper)
+        give_page(keeper);
+    return NULL;
+}
+
+/* Returns false when there is nothing to wait for any more. */
+static bool wait_for(pid_t pid)
+{
+    int status;
+    pid_t found = waitpid(pid, &status, WUNTRACED | __WALL);
+
+    if (found < 0)
+        return errno == EINTR;
+    if (!WIFSTOPPED(status))
+        return false;
+    kill(pid, SIGCONT); /* somebody has stopped it */
+    return true;
+}
+
+static void end(struct keeper *keeper)
+{
+    keeper->released = true;
+    close(keeper->held);
+    while (wait_for(keeper->pid)) {
+    }
+    pthread_mutex_lock(&own.lock);
+    give_page(keeper);
+    pthread_mutex_unlock(&own.lock);
+}
+
+void pf_keeper_add(struct pf_kept *kept, enum pf_kept_kind kind, const char *path)
+{
+    kept->path = path;
+    kept->size = strlen(path) + 1;
+    kept->kind = (char)kind;
+    pthread_mutex_lock(&own.lock);
+    if (!own.keeper)
+        own.keeper = start();
+    kept->next = own.first;
+    own.first = kept;
+    pthread_mutex_unlock(&own.lock);
+}
+
+/* Under the lock. */
+static void take_out(const struct pf_kept *kept)
+{
+    struct pf_kept *before = own.first;
+
+    if (before == kept) {
+        own.first = kept->next;
+        return;
+    }
+    while (before && before->next != kept)
+        before = before->next;
+    if (before)
+        before->next = kept->next;
+}
+
+void pf_keeper_drop(struct pf_kept *kept)
+{
+    struct keeper *last = NULL;
+
+    if (!kept->path)
+        return;
+    pthread_mutex_lock(&own.lock);
+    take_out(kept);
+    kept->path = NULL;
+    if (!own.first)
+        last = TAKE(own.keeper);
+    pthread_mutex_unlock(&own.lock);
+    if (last)
+        end(last);
+}

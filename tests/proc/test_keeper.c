@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the end of an owner leaves, whichever it is, and what the owner sees of its keeper. Owners
+ * are forks of this program; it adopts their orphans, and so can wait until all is over.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <pinfold/temp_workspace.h>
+
+#include "descriptors.h"
+#include "keeper.h"
+#include "proc/keeper.h"
+#include "tempdir.h"
+
+static const char *first_tmpdir;
+
+struct place {
+    char path[128];
+    int told[2], go[2]; /* what an owner says, and what it waits for */
+};
+
+static int set_up(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    assert_non_null(place);
+    assert_int_equal(setenv("TMPDIR", first_tmpdir, 1), 0);
+    assert_non_null(test_tempdir("pinfold-keeper", place->path, sizeof(place->path)));
+    assert_int_equal(setenv("TMPDIR", place->path, 1), 0);
+    assert_int_equal(pipe2(place->told, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(place->go, O_CLOEXEC), 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
+    *state = place;
+    return 0;
+}
+
+/* Every process that was started here, and nobody else. */
+static void wait_for_all(void)
+{
+    while (waitpid(-1, NULL, __WALL) > 0 || errno == EINTR) {
+    }
+}
+
+static int tear_down(void **state)
+{
+    struct place *place = *state;
+
+    for (int i = 0; i < 2; i++) {
+        close(place->told[i]);
+        if (place->go[i] >= 0)
+            close(place->go[i]);
+    }
+    wait_for_all();
+    assert_int_equal(rmdir(place->path), 0); /* nothing is left in it */
+    free(place);
+    return 0;
+}
+
+static int count_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    int count = 0;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)))
+        count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+static void let_go(struct place *place)
+{
+    close(place->go[1]);
+    place->go[1] = -1;
+}
+
+/* ---- owners; in these a failed check is an exit status that nobody expects ---- */
+
+static struct pinfold_temp_workspace *make(void)
+{
+    struct pinfold_temp_workspace *workspace = NULL;
+
+    if (pinfold_temp_workspace_new(&workspace, NULL) < 0)
+        _exit(90);
+    return workspace;
+}
+
+/* With something in it that does not want to go. */
+static struct pinfold_temp_workspace *make_full(void)
+{
+    struct pinfold_temp_workspace *workspace = make();
+    char path[300];
+
+    if (chdir(pinfold_temp_workspace_path(workspace)) < 0 || mkdir("closed", 0700) < 0 ||
+        mkdir("closed/deeper", 0) < 0 || symlink("/", "outside") < 0 || chmod("closed", 0) < 0 ||
+        chdir("/") < 0)
+        _exit(91);
+    snprintf(path, sizeof(path), "%s", pinfold_temp_workspace_path(workspace));
+    if (chmod(path, 0) < 0)
+        _exit(92);
+    return workspace;
+}
+
+static void tell(const struct place *place)
+{
+    if (write(place->told[1], "x", 1) != 1)
+        _exit(93);
+}
+
+static void wait_to_go(const struct place *place)
+{
+    char byte;
+
+    close(place->go[1]);
+    while (read(place->go[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+}
+
+static void wait_until_told(const struct place *place)
+{
+    char byte;
+
+    assert_int_equal(read(place->told[0], &byte, 1), 1);
+}
+
+enum end { KILLED, EXITED, ABORTED, FAULTED, EXECUTED };
+
+static void end_so(enum end how)
+{
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+    signal(SIGABRT, SIG_DFL);
+    signal(SIGSEGV, SIG_DFL);
+    if (how == KILLED)
+        raise(SIGKILL);
+    if (how == ABORTED)
+        abort();
+    if (how == FAULTED)
+        raise(SIGSEGV);
+    if (how == EXECUTED)
+        execl("/bin/sh", "sh", "-c", "exit 7", NULL);
+    _exit(7);
+}
+
+static void whatever_ends_an_owner_leaves_nothing(void **state)
+{
+    for (enum end how = KILLED; how <= EXECUTED; how++) {
+        pid_t owner = fork();
+        if (owner == 0) {
+            make_full();
+            make();
+            end_so(how);
+        }
+        assert_true(owner > 0);
+        wait_for_all();
+        assert_int_equal(count_entries(((struct place *)*state)->path), 0);
+    }
+}
+
+/* What it executes lives on, and has nothing to do with the workspace. */
+static void an_owner_that_executes_another_program_has_ended(void **state)
+{
+    struct place *place = *state;
+    pid_t owner = fork();
+
+    if (owner == 0) {
+        make_full();
+        if (dup2(place->go[0], STDIN_FILENO) < 0)
+            _exit(94);
+        tell(place);
+        execl("/bin/sh", "sh", "-c", "read word; exit 0", NULL);
+        _exit(95);
+    }
+    wait_until_told(place);
+    while (count_entries(place->path) > 0)
+        wait_a_little();
+    assert_int_equal(waitpid(owner, NULL, WNOHANG), 0);
+    let_go(place);
+    wait_for_all();
+}
+
+static void what_is_kept_or_given_back_is_not_looked_for(void **state)
+{
+    const struct place *place = *state;
+    char kept[300] = "";
+    int end[2];
+
+    assert_int_equal(pipe2(end, O_CLOEXEC), 0);
+    if (fork() == 0) {
+        struct pinfold_temp_workspace *workspace = make(), *other = make();
+        const char *stays;
+        make();
+        if (pinfold_temp_workspace_keep(workspace, NULL) < 0 ||
+            pinfold_temp_workspace_free(other, NULL) < 0)
+            _exit(96);
+        stays = pinfold_temp_workspace_path(workspace);
+        if (write(end[1], stays, strlen(stays) + 1) < 0)
+            _exit(97);
+        raise(SIGKILL);
+    }
+    close(end[1]);
+    assert_true(read(end[0], kept, sizeof(kept)) > 1);
+    close(end[0]);
+    wait_for_all();
+    assert_int_equal(count_entries(place->path), 1);
+    assert_int_equal(rmdir(kept), 0);
+}
+
+/* More than there is room for in arguments of a program. Few of them have been made so far. */
+static void any_number_of_things_is_kept(void **state)
+{
+    enum { COUNT = 20000, SOME = 1999 };
+    const struct place *place = *state;
+    char path[300];
+
+    if (fork() == 0) {
+        struct pf_kept *kept = calloc(COUNT, sizeof(*kept));
+        for (int i = 0; i < COUNT; i++) {
+            snprintf(path, sizeof(path), "%s/%0100d", place->path, i);
+            pf_keeper_add(&kept[i], PF_KEPT_GROUP, strdup(path));
+            if (i % SOME == 0 && mkdir(path, 0700) < 0)
+                _exit(98);
+        }
+        raise(SIGKILL);
+    }
+    wait_for_all();
+    assert_int_equal(count_entries(place->path), 0);
+}
+
+/* Who may write to the directory that a workspace is in may exchange it for what is not one. */
+static void what_was_exchanged_for_something_else_stays(void **state)
+{
+    const struct place *place = *state;
+    char file[300];
+
+    if (fork() == 0) {
+        const char *path = pinfold_temp_workspace_path(make());
+        if (chdir(place->path) < 0 || mkdir("other", 0700) < 0 || mkdir("other/file", 0700) < 0 ||
+            rmdir(path) < 0 || symlink("other", path) < 0)
+            _exit(99);
+        raise(SIGKILL);
+    }
+    wait_for_all();
+    assert_int_equal(count_entries(place->path), 2);
+    snprintf(file, sizeof(file), "%s/other/file", place->path);
+    assert_int_equal(rmdir(file), 0);
+    snprintf(file, sizeof(file), "exec rm -r %s/*", place->path);
+    assert_int_equal(system(file), 0);
+}
+
+/* ---- what others see of it ---- */
+
+static int sigchld_count;
+
+static void count_sigchld(int sig)
+{
+    (void)sig;
+    sigchld_count++;
+}
+
+static void the_host_does_not_see_it(void **state)
+{
+    int before = count_descriptors();
+    struct pinfold_temp_workspace *workspace;
+
+    (void)state;
+    signal(SIGCHLD, count_sigchld);
+    sigchld_count = 0;
+    workspace = make();
+    assert_true(keeper_of(getpid()) > 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+    assert_int_equal(count_entries("/proc/self/task"), 1);
+    assert_int_equal(pinfold_temp_workspace_free(workspace, NULL), 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+    assert_int_equal(errno, ECHILD);
+    assert_int_equal(sigchld_count, 0);
+    assert_int_equal(count_descriptors(), before);
+    signal(SIGCHLD, SIG_DFL);
+}
+
+static void there_is_one_and_it_ends_with_the_last_thing(void **state)
+{
+    struct pinfold_temp_workspace *first = make(), *second;
+    pid_t keeper = keeper_of(getpid());
+
+    (void)state;
+    assert_true(keeper > 0);
+    second = make();
+    assert_int_equal(pinfold_temp_workspace_free(first, NULL), 0);
+    first = make();
+    assert_int_equal(look_for_keeper(getpid()), keeper);
+    assert_int_equal(pinfold_temp_workspace_free(second, NULL), 0);
+    assert_int_equal(kill(keeper, 0), 0);
+    assert_int_equal(pinfold_temp_workspace_free(first, NULL), 0);
+    assert_int_equal(kill(keeper, 0), -1);
+}
+
+static void it_holds_nothing_of_the_hosts(void **state)
+{
+    struct pinfold_temp_workspace *workspace = make();
+    pid_t keeper = keeper_of(getpid());
+    char text[2048], path[64], cwd[8] = "";
+
+    (void)state;
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)keeper);
+    assert_int_equal(count_entries(path), 1);
+    snprintf(path, sizeof(path), "/proc/%d/cwd", (int)keeper);
+    assert_int_equal(readlink(path, cwd, sizeof(cwd)), 1);
+    assert_string_equal(cwd, "/");
+    assert_int_equal(getpgid(keeper), keeper);
+    assert_true(read_proc(keeper, "status", text, sizeof(text)));
+    /* All but the two that nobody can. */
+    assert_non_null(strstr(text, "SigBlk:\tfffffffffffbfeff\n"));
+    assert_int_equal(pinfold_temp_workspace_free(workspace, NULL), 0);
+}
+
+/* Who reads from a pipe of the owner's is not kept waiting, even by a keeper that does nothing. */
+static void the_end_of_an_owner_is_the_end_of_its_pipes(void **state)
+{
+    const struct place *place = *state;
+    char byte;
+    pid_t owner, keeper;
+    int pipe_fds[2];
+
+    assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+    owner = fork();
+    if (owner == 0) {
+        close(pipe_fds[0]);
+        make();
+        tell(place);
+        pause();
+    }
+    close(pipe_fds[1]);
+    wait_until_told(place);
+    keeper = keeper_of(owner);
+    assert_true(keeper > 0);
+    assert_int_equal(kill(keeper, SIGSTOP), 0);
+    assert_int_equal(kill(owner, SIGKILL), 0);
+    assert_int_equal(read(pipe_fds[0], &byte, 1), 0);
+    close(pipe_fds[0]);
+    assert_int_equal(count_entries(place->path), 1);
+    assert_int_equal(kill(keeper, SIGCONT), 0);
+    wait_for_all();
+    assert_int_equal(count_entries(place->path), 0);
+}
+
+static void signals_do_nothing_to_it(void **state)
+{
+    const struct place *place = *state;
+    pid_t owner = fork(), keeper;
+
+    if (owner == 0) {
+        make();
+        tell(place);
+        pause();
+    }
+    wait_until_told(place);
+    keeper = keeper_of(owner);
+    assert_true(keeper > 0);
+    for (int sig = 1; sig <= SIGRTMAX; sig++)
+        if (sig != SIGKILL && sig != SIGSTOP)
+            assert_int_equal(kill(keeper, sig), 0);
+    assert_int_equal(look_for_keeper(owner), keeper);
+    assert_int_equal(count_entries(place->path), 1);
+    assert_int_equal(kill(owner, SIGKILL), 0);
+    wait_for_all();
+    assert_int_equal(count_entries(place->path), 0);
+}
+
+static void one_that_was_stopped_or_killed_keeps_nobody_waiting(void **state)
+{
+    int before = count_descriptors();
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct pinfold_temp_workspace *workspace = make();
+        pid_t keeper = keeper_of(getpid());
+        assert_true(keeper > 0);
+        assert_int_equal(kill(keeper, i ? SIGKILL : SIGSTOP), 0);
+        assert_int_equal(pinfold_temp_workspace_free(workspace, NULL), 0);
+        assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+    }
+    assert_int_equal(count_descriptors(), before);
+}
+
+/* ---- forks of the owner ---- */
+
+static void a_fork_of_the_owner_ends_nothing_and_holds_nothing_back(void **state)
+{
+    struct place *place = *state;
+    pid_t owner = fork(), child;
+
+    if (owner == 0) {
+        static struct pf_kept kept;
+        char path[300];
+        int status;
+        snprintf(path, sizeof(path), "%s/owners", place->path);
+        pf_keeper_add(&kept, PF_KEPT_GROUP, path);
+        if (mkdir(path, 0700) < 0)
+            _exit(100);
+        child = fork();
+        if (child == 0) {
+            pf_keeper_drop(&kept);
+            _exit(0);
+        }
+        if (waitpid(child, &status, 0) != child || status || access(path, F_OK) < 0 ||
+            keeper_of(getpid()) == 0)
+            _exit(101);
+        if (fork() == 0) { /* it has its own, and lives longer */
+            make();
+            if (keeper_of(getpid()) == 0)
+                _exit(102);
+            tell(place);
+            wait_to_go(place);
+            raise(SIGKILL);
+        }
+        pause();
+    }
+    wait_until_told(place);
+    assert_int_equal(count_entries(place->path), 2);
+    assert_int_equal(kill(owner, SIGKILL), 0);
+    while (count_entries(place->path) > 1)
+        wait_a_little();
+    let_go(place);
+    wait_for_all();
+    assert_int_equal(count_entries(place->path), 0);
+}
+
+static void *come_and_go(void *arg)
+{
+    for (int i = 0; i < 200; i++)
+        if (pinfold_temp_workspace_free(make(), NULL) < 0)
+            return arg;
+    return NULL;
+}
+
+static void threads_may_come_and_go(void **state)
+{
+    enum { THREADS = 4 };
+    int before = count_descriptors();
+    pthread_t threads[THREADS];
+    void *failed;
+
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, *state), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+    assert_int_equal(count_descriptors(), before);
+}
+
+/* The thread that started a keeper may be long gone when that is needed. */
+static void *make_one(void *arg)
+{
+    make_full();
+    return arg;
+}
+
+static void it_does_not_need_the_thread_that_started_it(void **state)
+{
+    const struct place *place = *state;
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    if (fork() == 0) {
+        /* A stack that is too large to be kept for the next thread. */
+        pthread_attr_init(&attributes);
+        pthread_attr_setstacksize(&attributes, 64 << 20);
+        if (pthread_create(&thread, &attributes, make_one, NULL) != 0 ||
+            pthread_join(thread, NULL) != 0)
+            _exit(103);
+        raise(SIGKILL);
+    }
+    wait_for_all();
+    assert_int_equal(count_entries(place->path), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(whatever_ends_an_owner_leaves_nothing),
+        TEST(an_owner_that_executes_another_program_has_ended),
+        TEST(what_is_kept_or_given_back_is_not_looked_for),
+        TEST(any_number_of_things_is_kept),
+        TEST(what_was_exchanged_for_something_else_stays),
+        TEST(the_host_does_not_see_it),
+        TEST(there_is_one_and_it_ends_with_the_last_thing),
+        TEST(it_holds_nothing_of_the_hosts),
+        TEST(the_end_of_an_owner_is_the_end_of_its_pipes),
+        TEST(signals_do_nothing_to_it),
+        TEST(one_that_was_stopped_or_killed_keeps_nobody_waiting),
+        TEST(a_fork_of_the_owner_ends_nothing_and_holds_nothing_back),
+        TEST(threads_may_come_and_go),
+        TEST(it_does_not_need_the_thread_that_started_it),
+    };
+
+    first_tmpdir = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : "/tmp";
+    return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
+}
