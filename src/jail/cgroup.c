@@ -49,19 +49,32 @@ static bool put_number(const struct pf_cgroup_place *place, const char *dir, con
     return put(place, dir, file, text);
 }
 
+/* The owner's number and the namespace that it is of, which others may share our groups with: there
+ * it is another process, or none. */
+static unsigned long own_namespace(void)
+{
+    struct stat st;
+
+    return stat("/proc/self/ns/pid", &st) < 0 ? 0 : (unsigned long)st.st_ino;
+}
+
 /* Groups that an owner left because it was killed. One that is in use cannot be removed. */
-static void sweep(const char *parent)
+static void sweep(const char *parent, unsigned long namespace)
 {
     struct dirent *entry;
-    DIR *dir = opendir(parent);
+    DIR *dir = namespace > 0 ? opendir(parent) : NULL;
 
     while (dir && (entry = readdir(dir))) {
+        unsigned long where = 0;
         char *end;
         long owner;
         if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
             continue;
         owner = strtol(entry->d_name + strlen(PREFIX), &end, 10);
-        if (*end == '-' && owner > 0 && kill((pid_t)owner, 0) < 0 && errno == ESRCH)
+        if (*end == '-')
+            where = strtoul(end + 1, &end, 10);
+        if (*end == '-' && owner > 0 && where == namespace && kill((pid_t)owner, 0) < 0 &&
+            errno == ESRCH)
             unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
     }
     if (dir)
@@ -122,16 +135,18 @@ static void drop(struct pf_cgroup *cgroup, int i)
 /* Returns its path, which is cgroup's, or NULL. */
 static const char *make(struct pf_cgroup *cgroup, const char *parent)
 {
+    unsigned long namespace = own_namespace();
     char digits[9];
     int i = 0;
 
     if (faccessat(AT_FDCWD, parent, W_OK, AT_EACCESS) < 0)
         return NULL; /* most users may make none: no keeper for these */
-    sweep(parent);
+    sweep(parent, namespace);
     while (cgroup->dirs[i])
         i++;
     pf_random_hex(digits, 8);
-    if (asprintf(&cgroup->dirs[i], "%s/" PREFIX "%d-%s", parent, (int)getpid(), digits) < 0) {
+    if (asprintf(&cgroup->dirs[i], "%s/" PREFIX "%d-%lu-%s", parent, (int)getpid(), namespace,
+                 digits) < 0) {
         cgroup->dirs[i] = NULL;
         return NULL;
     }

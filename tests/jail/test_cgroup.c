@@ -196,19 +196,27 @@ static void a_group_that_takes_no_limit_is_removed(void **state)
 static void groups_of_dead_owners_are_removed(void **state)
 {
     struct fixture *f = *state;
+    struct stat here;
     char name[64];
     pid_t pid = fork();
 
     if (pid == 0)
         _exit(0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(stat("/proc/self/ns/pid", &here), 0);
     be_in_session(f);
-    snprintf(name, sizeof(name), "user/pinfold-%d-00000000", (int)pid);
+    snprintf(name, sizeof(name), "user/pinfold-%d-%lu-00000000", (int)pid, here.st_ino);
     make_dir(f, name);
-    snprintf(name, sizeof(name), "user/pinfold-%d-00000000", (int)getpid());
+    /* Of one that lives, of one in a namespace where nobody knows whether it does, and of others.
+     */
+    snprintf(name, sizeof(name), "user/pinfold-%d-%lu-00000000", (int)getpid(), here.st_ino);
+    make_dir(f, name);
+    snprintf(name, sizeof(name), "user/pinfold-%d-%lu-00000000", (int)pid, here.st_ino + 1);
+    make_dir(f, name);
+    snprintf(name, sizeof(name), "user/pinfold-%d-%lu", (int)pid, here.st_ino);
     make_dir(f, name);
     pf_cgroup_make(&f->place, &f->limits, &f->cgroup);
-    assert_int_equal(count_groups(f, "user"), 2);
+    assert_int_equal(count_groups(f, "user"), 4);
 }
 
 static void a_group_that_cannot_be_entered_is_an_error(void **state)
