@@ -26,6 +26,7 @@ PINFOLD_API int pinfold_cancel_new(struct pinfold_cancel **ret_cancel, struct pi
 
 /**
  * Fire a token: calls that hold it stop, later calls with it return at once. Cannot be undone.
+ * In a fork of the process that made it, only calls of the fork's own heed it.
  *
  * cancel  borrowed, NULL is fine
  *

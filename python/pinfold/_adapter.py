@@ -45,9 +45,21 @@ class Adapter:
             raise NotImplementedError(f"{type(self.backend).__name__} has no {name}")
         return finish(method(*args, **kwargs), cleanup=name == "close")
 
+    def _wrong(self, name: str, value: Any, wanted: str) -> TypeError:
+        return TypeError(f"{name} of {type(self.backend).__name__} returned "
+                         f"{type(value).__name__}, not {wanted}")
+
+    def _list(self, name: str, value: Any, of: str) -> list[Any]:
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            raise self._wrong(name, value, f"a list of {of}")
+        return list(value)
+
     def _call_for_each(self, name: str, files: list[Any]) -> list[Any]:
         """What is not told of is not done, and must not pass for it."""
-        found = list(self._call(name, files))
+        found = self._list(name, self._call(name, files), "FileTransferResult")
+        for one in found:
+            if not hasattr(one, "error") or not hasattr(one, "path"):
+                raise self._wrong(name, one, "FileTransferResult, in its list")
         if len(found) != len(files):
             raise RuntimeError(f"{name} of {type(self.backend).__name__} returned {len(found)} "
                                f"results for {len(files)} files")
@@ -72,7 +84,10 @@ class Adapter:
         content = self._call("read_file", path)
         if isinstance(content, str):
             return content.encode("utf-8", "surrogateescape")
-        return bytes(memoryview(content))  # of a number, bytes() would make as many zeros
+        try:
+            return bytes(memoryview(content))  # of a number, bytes() would make as many zeros
+        except TypeError:
+            raise self._wrong("read_file", content, "str or bytes") from None
 
     def write_file(self, path: str, data: bytes, exclusive: bool) -> None:
         if exclusive and self._exists(path):
@@ -85,10 +100,18 @@ class Adapter:
 
     def list_dir(self, path: str) -> list[tuple[str, bool, int]]:
         found: list[tuple[str, bool, int]] = []
-        for entry in self._call("list_dir", path):
+        for entry in self._list("list_dir", self._call("list_dir", path), "FileInfo"):
+            if not isinstance(entry, FileInfo) \
+                    and not (isinstance(entry, (tuple, list)) and 2 <= len(entry) <= 3):
+                raise self._wrong("list_dir", entry, "FileInfo or (path, is_dir, size), in its list")
             info = entry if isinstance(entry, FileInfo) else FileInfo(*entry)
+            size: Any = 0 if info.size is None else info.size
+            for what, value, kind in (("path", info.path, str), ("is_dir", info.is_dir, int),
+                                      ("size", size, int)):
+                if not isinstance(value, kind):
+                    raise self._wrong("list_dir", value, f"{kind.__name__}, as {what}")
             has_size = info.size is not None and not info.is_dir
-            found.append((info.path, info.is_dir, int(info.size or 0) if has_size else -1))
+            found.append((info.path, bool(info.is_dir), size if has_size else -1))
         return sorted(found, key=lambda entry: os.fsencode(entry[0]))
 
     def remove_file(self, path: str) -> None:
@@ -112,12 +135,16 @@ class Adapter:
         done = self._call("seed_workspace", source, exclude)
         if done is None:
             return 0, 0, [], []
+        if not hasattr(done, "files_seeded"):
+            raise self._wrong("seed_workspace", done, "WorkspaceSeedResult")
         return (done.files_seeded, done.bytes_seeded, list(done.skipped_paths), list(done.errors))
 
     def sync_artifacts(self, dest: str, include: list[str], exclude: list[str]) -> tuple[Any, ...]:
         done = self._call("sync_artifacts", dest, include, exclude)
         if done is None:
             return 0, 0, []
+        if not hasattr(done, "files_synced"):
+            raise self._wrong("sync_artifacts", done, "WorkspaceSyncResult")
         return done.files_synced, done.bytes_synced, list(done.errors)
 
     # ---- many files ----
@@ -160,8 +187,11 @@ class Adapter:
 
     def _download(self, paths: list[str]) -> Iterable[tuple[bytes | None, _Error]]:
         if paths and self._has("download_files"):
-            return [(one.content, _error_of(one))
-                    for one in self._call_for_each("download_files", paths)]
+            found = self._call_for_each("download_files", paths)
+            for one in found:
+                if one.error is None and not isinstance(one.content, bytes):
+                    raise self._wrong("download_files", one.content, "bytes, as a content")
+            return [(one.content, _error_of(one)) for one in found]
         return [_caught(lambda path=path: self.read_file(path)) for path in paths]
 
     # ---- execute ----
@@ -172,8 +202,11 @@ class Adapter:
         more = {"env": dict(entry.split("=", 1) for entry in env)} if env else {}
         done = self._call("execute", line, timeout=timeout or None, cwd=cwd, **more)
         if not isinstance(done, ExecuteResult):
-            raise TypeError(f"execute of {type(self.backend).__name__} returned "
-                            f"{type(done).__name__}, not ExecuteResult")
+            raise self._wrong("execute", done, "ExecuteResult")
+        for what, value, kind in (("output", done.output, str), ("stderr", done.stderr, str),
+                                  ("exit_code", done.exit_code, int)):
+            if not isinstance(value, kind):
+                raise self._wrong("execute", value, f"{kind.__name__}, as {what}")
         return done.output, done.stderr, done.exit_code, done.truncated, done.timed_out
 
 

@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.05
 _PATIENCE_SECONDS = 5  # with an event loop that does not come to cancel a task
 _CLEANUP_SECONDS = 10  # for what clears away after a call that was cancelled
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a collection, anywhere, may find a loop that is gone, and cancel
 
 
 class _Cancels:
@@ -85,6 +85,12 @@ class _Waited:
             self.task.cancel()  # once: what it does about the first must not be cut short
         self.heard = True
 
+    def _forget(self) -> None:
+        """Its loop will not begin it."""
+        self.wanted = False
+        if self.task is None and inspect.iscoroutine(self.awaitable):
+            self.awaitable.close()
+
     def wait(self, call: _pinfold.Call, cleanup: bool) -> Any:
         """Until it has ended. Whatever ends the call cancels it, and waits for it; what clears away
         has some time more."""
@@ -92,6 +98,7 @@ class _Waited:
         until: float | None = None
         while not self.ended.wait(_POLL_SECONDS):
             if self.loop.is_closed() or (call.cancelled and not self.loop.is_running()):
+                self._forget()
                 raise asyncio.CancelledError("the event loop has stopped")
             if cleanup and until is None and call.cancelled:
                 until = time.monotonic() + _CLEANUP_SECONDS
@@ -111,7 +118,14 @@ def _wait_on(loop: asyncio.AbstractEventLoop, awaitable: Awaitable[Any], call: _
              context: contextvars.Context | None, cleanup: bool) -> Any:
     waited = _Waited(loop, awaitable)
     # Tasks inherit the context that they are made in.
-    loop.call_soon_threadsafe(waited.start, context=context)
+    try:
+        loop.call_soon_threadsafe(waited.start, context=context)
+    except RuntimeError:  # it is closed: nobody waits for anything but what clears away
+        if cleanup:
+            return run_alone(awaitable)
+        if inspect.iscoroutine(awaitable):
+            awaitable.close()
+        raise asyncio.CancelledError("the event loop is closed") from None
     if cleanup:
         return waited.wait(call, True)
     cancels = _add_cancel(call, waited.cancel)
@@ -131,11 +145,10 @@ def finish(value: Any, call: _pinfold.Call | None = None,
     if not inspect.isawaitable(value):
         return value
     call = _pinfold.current_call() or call
-    waiter = None if call is None else call.waiter
-    if call is not None and isinstance(waiter, asyncio.Future):
-        loop = waiter.get_loop()
-        if loop.is_running():
-            return _wait_on(loop, value, call, context, cleanup)
+    loop = None if call is None else call.loop
+    # One that has stopped may go on; what clears away does not wait for that.
+    if call is not None and loop is not None and (loop.is_running() or not cleanup):
+        return _wait_on(loop, value, call, context, cleanup)
     return run_alone(value)
 
 

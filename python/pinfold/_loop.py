@@ -28,22 +28,28 @@ _EXIT_SECONDS = 10  # a command that is told to end has half a second; remote se
 
 
 class _Post:
-    """The mailbox of one event loop."""
+    """The mailbox of one event loop, and who waits there. The loop alone keeps it, as a reader:
+    when it is closed this is gone, nobody will ever wait again, and what runs is cancelled."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop):
         self.mailbox = _pinfold.Mailbox()
+        self.waiting: dict[_pinfold.Call, asyncio.Future[None]] = {}
         self.at_once = 0
         loop.add_reader(self.mailbox.fileno(), self.deliver)
+
+    def __del__(self) -> None:
+        for call in list(self.waiting):
+            _cancel(call)
 
     def deliver(self) -> None:
         for call in self.mailbox.take():
             done = call.done  # asked first: what comes later tells the mailbox again
             if call.consumer is not None:
                 _consume(call)
-            waiter = call.waiter
+            waiter = self.waiting.get(call)
             if done and waiter is None:
                 call.causes = None  # nobody asks for its result, and they lead back here
-            elif done and not waiter.done():
+            elif done and waiter is not None and not waiter.done():
                 waiter.set_result(None)
 
 
@@ -58,16 +64,19 @@ def _consume(call: _pinfold.Call) -> None:
             call.cancel()
 
 
-_posts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Post] = weakref.WeakKeyDictionary()
+_posts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_Post]] \
+    = weakref.WeakKeyDictionary()
 _under_way: set[_pinfold.Call] = set()
 live_sandboxes: weakref.WeakSet[Any] = weakref.WeakSet()
 live_agents: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def _post_of(loop: asyncio.AbstractEventLoop) -> _Post:
-    post = _posts.get(loop)
+    found = _posts.get(loop)
+    post = None if found is None else found()
     if post is None:
-        post = _posts[loop] = _Post(loop)
+        post = _Post(loop)
+        _posts[loop] = weakref.ref(post)
     return post
 
 
@@ -82,31 +91,56 @@ def at_once() -> bool:
 async def run(call: _pinfold.Call) -> Any:
     """Have a call done, off the event loop, and return its value."""
     loop = asyncio.get_running_loop()
-    post = _post_of(loop)
-    done = loop.create_future()
-    call.submit(post.mailbox, done, audit_logger.isEnabledFor(logging.INFO))
-    _under_way.add(call)
+    done = _begin(loop, call)
     try:
         await done
     except asyncio.CancelledError:
-        call.cancel()
+        _cancel(call)
         await _end(loop, call)
         raise
     except BaseException:  # the coroutine is closed: nobody will wait
-        call.cancel()
+        _cancel(call)
         raise
     finally:
         _under_way.discard(call)
-        call.waiter = None  # it leads back here
+        _wait(loop, call, None)
     return result(call)
+
+
+def _begin(loop: asyncio.AbstractEventLoop, call: _pinfold.Call) -> asyncio.Future[None]:
+    call.submit(_post_of(loop).mailbox, loop, audit_logger.isEnabledFor(logging.INFO))
+    _under_way.add(call)
+    done = loop.create_future()
+    _wait(loop, call, done)
+    return done
+
+
+def _wait(loop: asyncio.AbstractEventLoop, call: _pinfold.Call,
+          done: asyncio.Future[None] | None) -> None:
+    """What a call tells of its end; None: nobody. A coroutine must not keep the post."""
+    found = _posts.get(loop)
+    post = None if found is None else found()
+    if post is None:
+        return
+    if done is None:
+        post.waiting.pop(call, None)
+    else:
+        post.waiting[call] = done
+
+
+def _cancel(call: _pinfold.Call) -> None:
+    """In a fork it is its parent's, and no thread of ours is at it."""
+    if call in _under_way:
+        call.cancel()
 
 
 async def _end(loop: asyncio.AbstractEventLoop, call: _pinfold.Call) -> None:
     """Wait for a cancelled call, and let nothing interrupt that."""
-    while not call.done:
-        call.waiter = loop.create_future()
+    while not call.done and call in _under_way:
+        done = loop.create_future()
+        _wait(loop, call, done)
         try:
-            await call.waiter
+            await done
         except asyncio.CancelledError:
             pass  # once more: the answer stays the same
     try:
@@ -163,6 +197,16 @@ def _exit() -> None:
             logging.getLogger("elsai.sandbox").warning("stop at exit", exc_info=True)
     _pinfold.wait_idle(_EXIT_SECONDS)
     _pinfold.set_closing()
+    for post in [found() for found in _posts.values()]:
+        if post is not None:
+            post.waiting.clear()  # what goes later finds no names of this module
+
+
+def _after_fork() -> None:
+    """What is under way is the parent's, which is not to be disturbed."""
+    _under_way.clear()
+    _posts.clear()
 
 
 atexit.register(_exit)
+os.register_at_fork(after_in_child=_after_fork)

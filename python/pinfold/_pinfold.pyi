@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The C extension. Nobody but the package uses it; arguments are by position.
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
@@ -13,10 +14,11 @@ SANDBOX_OFFLOAD_TOOL_NAMES: list[str]
 
 @final
 class Call:
-    waiter: Any
     on_cancel: Any
     causes: list[BaseException] | None
     stopped: BaseException | None
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None: ...
     @property
     def consumer(self) -> Any: ...
     @property
@@ -24,7 +26,8 @@ class Call:
     @property
     def cancelled(self) -> bool: ...
     def run(self, audited: bool, /) -> Any: ...
-    def submit(self, mailbox: Mailbox, waiter: Any, audited: bool, /) -> None: ...
+    def submit(self, mailbox: Mailbox, loop: asyncio.AbstractEventLoop,
+               audited: bool, /) -> None: ...
     def result(self) -> Any: ...
     def cancel(self) -> None: ...
     def stream_to(self, consumer: Callable[[str, bytes], Any], /) -> None: ...

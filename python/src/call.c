@@ -28,7 +28,7 @@ struct pf_call {
     PyObject_HEAD const struct pf_operation *operation;
     void *args;
     PyObject *kept;      /* a list: the handle, and what the arguments point into */
-    PyObject *waiter;    /* whatever the package wants to find here when it takes the call out */
+    PyObject *loop;      /* the event loop that waits: coroutines of Python code run there */
     PyObject *consumer;  /* of streamed output */
     PyObject *causes;    /* a list: what Python code raised that it called */
     PyObject *stopped;   /* what the consumer raised */
@@ -114,7 +114,7 @@ static void call_dealloc(PyObject *self)
     pinfold_cancel_free(call->cancel);
     pf_mailbox_unref(call->mailbox);
     Py_XDECREF(call->kept);
-    Py_XDECREF(call->waiter);
+    Py_XDECREF(call->loop);
     Py_XDECREF(call->consumer);
     Py_XDECREF(call->causes);
     Py_XDECREF(call->stopped);
@@ -198,15 +198,24 @@ static void execute(struct pf_call *call)
     current = outer;
 }
 
+static void bury_orphans(void);
+
 static void run_job(struct pf_job *job)
 {
     struct pf_call *call = (struct pf_call *)((char *)job - offsetof(struct pf_call, job));
     struct pf_mailbox *mailbox = pf_mailbox_ref(call->mailbox);
+    PyGILState_STATE gil;
+    bool taken;
 
     execute(call);
     __atomic_store_n(&call->state, DONE, __ATOMIC_RELEASE);
-    pf_mailbox_put(mailbox, &call->letter, true); /* from here on it may be gone */
+    taken = pf_mailbox_put(mailbox, &call->letter, true); /* from here on it may be gone */
     pf_mailbox_unref(mailbox);
+    if (taken || pf_closing())
+        return;
+    gil = PyGILState_Ensure();
+    bury_orphans();
+    PyGILState_Release(gil);
 }
 
 static bool is_done(struct pf_call *call)
@@ -254,7 +263,7 @@ static PyObject *outcome(struct pf_call *call)
     PyObject *value;
 
     deliver_events(call);
-    Py_CLEAR(call->waiter); /* it leads back here */
+    Py_CLEAR(call->loop);
     value = convert(call);
     /* Its arguments are used up, and what they belong to is let go: a call that failed is kept by
      * the traceback of its exception, which its own agent may keep. */
@@ -280,20 +289,31 @@ struct mailbox_object {
     PyObject_HEAD struct pf_mailbox *mailbox;
 };
 
+static PyObject *refused(int number, const char *attempt, const char *hint)
+{
+    PyObject *text = PyUnicode_FromFormat("%s: %s; %s", attempt, strerror(number), hint);
+    PyObject *error = PyObject_CallFunction(PyExc_OSError, "iN", number, text);
+
+    if (error)
+        PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(error);
+    return NULL;
+}
+
 static PyObject *call_submit(PyObject *self, PyObject *args)
 {
     struct pf_call *call = (struct pf_call *)self;
-    PyObject *mailbox, *waiter;
+    PyObject *mailbox, *loop;
     int audited, r;
 
-    if (!PyArg_ParseTuple(args, "O!Op", pf_mailbox_type, &mailbox, &waiter, &audited) ||
+    if (!PyArg_ParseTuple(args, "O!Op", pf_mailbox_type, &mailbox, &loop, &audited) ||
         begin(call) < 0)
         return NULL;
     call->audited = audited;
     call->mailbox = pf_mailbox_ref(((struct mailbox_object *)mailbox)->mailbox);
     pf_output_deliver_to(call->output, call->mailbox, &call->letter, call->cancel);
-    Py_INCREF(waiter);
-    call->waiter = waiter;
+    Py_INCREF(loop);
+    call->loop = loop;
     call->job.run = run_job;
     Py_INCREF(self); /* until it is taken out */
     r = call->operation->nests ? pf_pool_start(&call->job) : pf_pool_submit(&call->job);
@@ -301,8 +321,8 @@ static PyObject *call_submit(PyObject *self, PyObject *args)
         Py_RETURN_NONE;
     call->state = MADE;
     Py_DECREF(self);
-    errno = r;
-    return PyErr_SetFromErrno(PyExc_OSError);
+    return refused(r, "start a thread for a call of a sandbox or an agent",
+                   "allow more threads (ulimit -u) or memory (ulimit -v)");
 }
 
 static PyObject *call_result(PyObject *self, PyObject *unused)
@@ -435,8 +455,10 @@ static PyObject *mailbox_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     bury_orphans();
     self = (struct mailbox_object *)PyType_GenericAlloc(type, 0);
     if (self && !(self->mailbox = pf_mailbox_new())) {
+        int number = errno;
         Py_DECREF((PyObject *)self);
-        return PyErr_SetFromErrno(PyExc_OSError);
+        return refused(number, "make the mailbox of an event loop",
+                       "allow more open files (ulimit -n)");
     }
     return (PyObject *)self;
 }
@@ -495,7 +517,7 @@ static PyMethodDef call_methods[] = {
 static PyGetSetDef call_getset[] = {
     { "done", get_done, NULL, NULL, NULL },
     { "cancelled", get_cancelled, NULL, NULL, NULL },
-    { "waiter", get_object, set_object, NULL, (void *)offsetof(struct pf_call, waiter) },
+    { "loop", get_object, NULL, NULL, (void *)offsetof(struct pf_call, loop) },
     { "consumer", get_object, NULL, NULL, (void *)offsetof(struct pf_call, consumer) },
     { "causes", get_object, set_object, NULL, (void *)offsetof(struct pf_call, causes) },
     { "stopped", get_object, set_object, NULL, (void *)offsetof(struct pf_call, stopped) },

@@ -4,7 +4,8 @@
  * outcome. It is made by a method of a handle, and then either
  *
  *   call.run()             runs it here and now, and returns its value; or
- *   call.submit(mailbox)   has a thread run it, which puts it into the mailbox when it is done; the
+ *   call.submit(mailbox, loop, audited)
+ *                          has a thread run it, which puts it into the mailbox when it is done; the
  *                          owner of the mailbox takes it out and asks for call.result().
  *
  * A call that was submitted is kept alive until it has been done and taken out.

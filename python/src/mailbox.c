@@ -71,7 +71,7 @@ static void append(struct pf_mailbox *mailbox, struct pf_letter *letter)
     mailbox->last = &letter->next;
 }
 
-void pf_mailbox_put(struct pf_mailbox *mailbox, struct pf_letter *letter, bool done)
+bool pf_mailbox_put(struct pf_mailbox *mailbox, struct pf_letter *letter, bool done)
 {
     bool abandoned;
 
@@ -82,10 +82,11 @@ void pf_mailbox_put(struct pf_mailbox *mailbox, struct pf_letter *letter, bool d
         append(mailbox, letter);
     pthread_mutex_unlock(&mailbox->lock);
     if (!abandoned || !done)
-        return;
+        return !abandoned;
     pthread_mutex_lock(&orphans.lock);
     append(&orphans, letter);
     pthread_mutex_unlock(&orphans.lock);
+    return false;
 }
 
 void pf_mailbox_abandon(struct pf_mailbox *mailbox)

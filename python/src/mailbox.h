@@ -22,8 +22,8 @@ void pf_mailbox_unref(struct pf_mailbox *mailbox);
 int pf_mailbox_fd(const struct pf_mailbox *mailbox);
 
 /* From any thread: put the letter in, unless it is in already. done: this is the last time, and
- * whoever takes it out may free it at once. */
-void pf_mailbox_put(struct pf_mailbox *mailbox, struct pf_letter *letter, bool done);
+ * whoever takes it out may free it at once. Returns false when nobody looks into it any more. */
+bool pf_mailbox_put(struct pf_mailbox *mailbox, struct pf_letter *letter, bool done);
 
 /* Nobody will look into it again. Letters that still come are orphans, which anybody may take. */
 void pf_mailbox_abandon(struct pf_mailbox *mailbox);

@@ -77,7 +77,7 @@ int pf_output_put(struct pf_output *output, enum pinfold_stream stream, const ch
     output->bytes += len;
     pthread_mutex_unlock(&output->lock);
     if (output->mailbox)
-        pf_mailbox_put(output->mailbox, output->letter, false);
+        (void)pf_mailbox_put(output->mailbox, output->letter, false);
     return 0;
 }
 

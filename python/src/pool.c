@@ -149,6 +149,7 @@ static int add_thread(void)
     if (r != 0) {
         pool.starting = false;
         pool.threads--;
+        pthread_cond_broadcast(&pool.calm);
     }
     return r;
 }

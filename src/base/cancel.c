@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -12,6 +13,7 @@
 struct pinfold_cancel {
     atomic_bool fired;
     int fd;
+    pid_t owner; /* a fork has the same descriptor, and must not end what its parent does */
     int poll_fd; /* of a linked token: an epoll descriptor over its own fd and its ancestors'; else
                     fd. Firing then has nobody to tell, and stays async-signal-safe */
     const struct pinfold_cancel *parent;
@@ -27,6 +29,7 @@ int pinfold_cancel_new(struct pinfold_cancel **ret_cancel, struct pinfold_error 
     if (cancel->fd < 0)
         return pf_fail_os(err, errno, "create a cancellation token");
     cancel->poll_fd = cancel->fd;
+    cancel->owner = getpid();
     *ret_cancel = TAKE(cancel);
     return 0;
 }
@@ -62,7 +65,8 @@ void pinfold_cancel_fire(struct pinfold_cancel *cancel)
         return;
     atomic_store(&cancel->fired, true);
     /* Cannot fail: the counter would have to reach 2^64 - 1. */
-    (void)!write(cancel->fd, &(uint64_t){ 1 }, sizeof(uint64_t));
+    if (cancel->owner == getpid())
+        (void)!write(cancel->fd, &(uint64_t){ 1 }, sizeof(uint64_t));
     errno = saved;
 }
 

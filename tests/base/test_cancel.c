@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -117,6 +119,30 @@ static void a_token_linked_to_none_is_an_ordinary_one(void **state)
     pinfold_cancel_free(cancel);
 }
 
+static void a_fork_does_not_fire_the_token_of_its_parent(void **state)
+{
+    struct pinfold_cancel *cancel = NULL, *linked = NULL;
+    int status;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pinfold_cancel_new(&cancel, NULL), 0);
+    assert_int_equal(pf_cancel_new_linked(cancel, &linked, NULL), 0);
+    pid = fork();
+    if (pid == 0) {
+        pinfold_cancel_fire(cancel);
+        pinfold_cancel_fire(linked);
+        _exit(pinfold_cancel_fired(cancel) && pinfold_cancel_fired(linked) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_false(pinfold_cancel_fired(linked));
+    assert_false(readable(pf_cancel_fd(cancel), 0));
+    assert_false(readable(pf_cancel_fd(linked), 0));
+    pinfold_cancel_free(linked);
+    pinfold_cancel_free(cancel);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +152,7 @@ int main(void)
         cmocka_unit_test(the_descriptor_is_not_inherited),
         cmocka_unit_test(a_linked_token_fires_with_each_of_its_ancestors),
         cmocka_unit_test(a_token_linked_to_none_is_an_ordinary_one),
+        cmocka_unit_test(a_fork_does_not_fire_the_token_of_its_parent),
     };
 
     return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);

@@ -2,17 +2,20 @@
 """Whatever ends an await ends the command first; loops and threads do not disturb each other."""
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from pinfold import IsolatedSandboxBackend, Sandbox
+from pinfold import (ExecuteResult, IsolatedSandboxBackend, LocalSandboxBackend, Sandbox,
+                     _pinfold)
 
 from support import LONG, alive, local, resident, run, started, until
 
@@ -136,6 +139,82 @@ def test_ends_when_the_loop_is_closed_under_it(root: Path) -> None:
     while any(alive(pid) for pid in pids):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    run(sandbox.stop())
+
+
+class Waits:
+    """A backend whose commands are coroutines."""
+
+    def read_file(self, _path: str) -> str:
+        return ""
+
+    def write_file(self, _path: str, _content: Any) -> None: ...
+
+    async def execute(self, _command: str, timeout: Any = None, cwd: Any = None) -> Any:
+        await asyncio.sleep(1000)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_loop_that_is_closed_keeps_nothing(root: Path, written: bool, kept: bool) -> None:
+    """Its commands are ended there and then, and tasks that nobody else has are gone."""
+    tasks: list[Any] = []
+
+    async def begin() -> weakref.ref[Sandbox]:
+        sandbox = Sandbox("job", Waits() if written else LocalSandboxBackend(root), 60)
+        await sandbox.start()
+        task = asyncio.ensure_future(sandbox.execute(LONG))
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        await (asyncio.sleep(0.1) if written else until(lambda: started(root)))
+        if kept:
+            tasks.append(task)
+        return weakref.ref(sandbox)
+
+    loop = asyncio.new_event_loop()
+    sandbox = loop.run_until_complete(begin())
+    pids = [] if written else started(root)
+    loop.close()
+    del loop
+    assert _pinfold.wait_idle(60)
+    assert not any(alive(pid) for pid in pids)
+    tasks.clear()
+    gc.collect()
+    assert sandbox() is None
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_coroutine_runs_on_the_loop_that_waits_or_nowhere(closed: bool) -> None:
+    """Also when that has stopped, or is closed, before it is made."""
+    asked, go = threading.Event(), threading.Event()
+    ran: list[Any] = []
+
+    class Late(Waits):
+        def execute(self, *_args: Any, **_options: Any) -> Any:  # type: ignore[override]
+            async def work() -> ExecuteResult:
+                ran.append(asyncio.get_running_loop())
+                return ExecuteResult("done", 0)
+            asked.set()
+            assert go.wait(60)
+            return work()
+
+    async def begin() -> Any:
+        await sandbox.start()
+        task = asyncio.ensure_future(sandbox.execute("late"))
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        await until(asked.is_set)
+        return task
+
+    sandbox, loop = Sandbox("job", Late(), 60), asyncio.new_event_loop()
+    task = loop.run_until_complete(begin())
+    if closed:
+        loop.close()
+    go.set()
+    if closed:
+        assert _pinfold.wait_idle(60) and ran == []
+    else:
+        assert loop.run_until_complete(task).output == "done" and ran == [loop]
+        loop.close()
     run(sandbox.stop())
 
 
@@ -352,6 +431,33 @@ def test_leaves_the_parent_its_sandbox_after_a_fork(root: Path) -> None:
         """, root)
     out, err = child.communicate(timeout=300)
     assert out == "SandboxStartError\nmine\nchild 0\nparent\n", err
+
+
+@pytest.mark.parametrize("how", ["pass", "task.cancel()", "task.get_coro().close()"])
+def test_leaves_the_parent_its_command_in_a_fork(root: Path, how: str) -> None:
+    """The child neither ends it, by whatever means, nor waits for it."""
+    child = script(f"""
+        import warnings
+        warnings.simplefilter("ignore")
+        async def main():
+            async with Sandbox("job", LocalSandboxBackend(root), 60) as sandbox:
+                os.mkfifo(root + "/go")
+                task = asyncio.ensure_future(sandbox.execute(": > up; read x < go; echo $x"))
+                while not os.path.exists(root + "/up"):
+                    await asyncio.sleep(0.01)
+                pid = os.fork()
+                if pid == 0:
+                    {how}
+                    sys.exit(0)
+                print("child", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                print(task.done())
+                with open(root + "/go", "w") as go:
+                    go.write("parent")
+                print((await task).output, end="")
+        asyncio.run(main())
+        """, root)
+    out, err = child.communicate(timeout=300)
+    assert out == "child 0\nFalse\nparent\n", err
 
 
 def test_leaks_nothing(root: Path) -> None:

@@ -9,7 +9,6 @@ import sys
 from typing import Callable
 
 import pytest
-
 from owners import BUILD
 
 ENV = {**os.environ, "PYTHONPATH": str(BUILD / "python")}

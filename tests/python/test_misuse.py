@@ -11,11 +11,25 @@ from typing import Any, Callable
 
 import pytest
 from owners import BUILD
-from pinfold import (Agent, AgentConfig, ConcurrencyException, IsolatedSandboxBackend, Limits,
-                     LocalSandboxBackend, Sandbox, SandboxDecodeError, SandboxManager,
-                     format_execute_result)
+from pinfold import (Agent, AgentConfig, ConcurrencyException, ExecuteResult, FileTransferResult,
+                     IsolatedSandboxBackend, Limits, LocalSandboxBackend, Sandbox,
+                     SandboxDecodeError, SandboxManager, format_execute_result)
 
 from support import local, run
+
+class Answers:
+    """A backend that returns what it was told to."""
+
+    def __init__(self, **answers: Any) -> None:
+        self._answers = answers
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._answers:
+            return lambda *_args, **_options: self._answers[name]
+        if name in ("read_file", "write_file", "list_dir", "remove_file"):
+            return lambda *_args: ""
+        raise AttributeError(name)
+
 
 WRONG: Any = "text"  # where something else is wanted
 
@@ -113,3 +127,57 @@ def test_a_subinterpreter_is_refused_and_the_main_one_goes_on(root: Path, first:
         check=False)
     assert (answer.returncode, answer.stdout) == (0, "goes on\n"), answer.stderr
     assert (root / "told").exists()
+
+
+@pytest.mark.parametrize("name, answer, use", [
+    ("read_file", None, lambda sandbox: sandbox.read_file("a")),
+    ("read_file", 5, lambda sandbox: sandbox.read_file("a")),
+    ("list_dir", None, lambda sandbox: sandbox.list_dir()),
+    ("list_dir", "ab", lambda sandbox: sandbox.list_dir()),
+    ("list_dir", ["abc"], lambda sandbox: sandbox.list_dir()),  # not a path, a flag and a size
+    ("list_dir", [{"path": "a"}], lambda sandbox: sandbox.list_dir()),
+    ("list_dir", [(5, False)], lambda sandbox: sandbox.list_dir()),
+    ("list_dir", [("a", "no")], lambda sandbox: sandbox.list_dir()),
+    ("list_dir", [("a", False, "big")], lambda sandbox: sandbox.list_dir()),
+    ("execute", None, lambda sandbox: sandbox.execute("a")),
+    ("execute", ExecuteResult(WRONG.encode(), 0), lambda sandbox: sandbox.execute("a")),
+    ("execute", ExecuteResult("", WRONG), lambda sandbox: sandbox.execute("a")),
+    ("sync_artifacts", 5, lambda sandbox: sandbox.flush("somewhere")),
+    ("upload_files", 5, lambda sandbox: sandbox.add_files({"a": "b"})),
+    ("upload_files", [5], lambda sandbox: sandbox.add_files({"a": "b"})),
+    ("download_files", [FileTransferResult("a", WRONG)], lambda sandbox: sandbox.read_bytes("a")),
+])
+def test_an_answer_of_a_wrong_type_is_told_with_who_gave_it(name: str, answer: Any,
+                                                            use: Any) -> None:
+    async def main() -> None:
+        async with Sandbox("misused", Answers(**{name: answer}), 60) as sandbox:
+            with pytest.raises(TypeError, match=f"{name} of Answers returned "):
+                await use(sandbox)
+    run(main())
+
+
+@pytest.mark.parametrize("limit, said", [("AS", "start a thread for a call"),
+                                         ("NOFILE", "make the mailbox of an event loop")])
+def test_what_the_system_refuses_is_said_with_what_to_do(root: Path, limit: str, said: str) -> None:
+    """And once there is room again it works."""
+    text = """if True:
+        import asyncio, resource, sys
+        from pinfold import *
+        kind = getattr(resource, "RLIMIT_" + sys.argv[2])
+        async def main():
+            sandbox = Sandbox("refused", LocalSandboxBackend(sys.argv[1]), 60)
+            before = resource.getrlimit(kind)
+            resource.setrlimit(kind, (0, before[1]))
+            try:
+                await sandbox.start()
+            except OSError as error:
+                print(error)
+            resource.setrlimit(kind, before)
+            async with sandbox:
+                print((await sandbox.execute("echo works")).output, end="")
+        asyncio.run(main())"""
+    done = subprocess.run([sys.executable, "-c", text, root, limit], capture_output=True, text=True,
+                          env={"PYTHONPATH": str(BUILD / "python")}, check=False, timeout=300)
+    refusal, works = done.stdout.splitlines()
+    assert said in refusal and "; allow more " in refusal, done.stderr
+    assert works == "works" and done.returncode == 0, done.stderr
