@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/utf8.h"
 
 json_t *pf_json_object_load(const char *text, size_t len, bool *ret_nomem)
 {
@@ -48,16 +47,4 @@ int pf_json_put(json_t *object, const char *key, json_t *value)
 int pf_json_push(json_t *array, json_t *value)
 {
     return json_array_append_new(array, value) == 0 ? 0 : -PINFOLD_ENOMEM;
-}
-
-int pf_json_string(const char *text, size_t len, const char *what, json_t **ret,
-                   struct pinfold_error *err)
-{
-    size_t bad = 0;
-
-    if (!pf_utf8_valid(text, len, &bad))
-        return pf_fail(err, PINFOLD_EVALUE, "model request: %s is not UTF-8 at byte %zu", what,
-                       bad);
-    *ret = json_stringn(text, len);
-    return *ret ? 0 : pf_fail_nomem(err);
 }

@@ -4,7 +4,6 @@
 #define PF_AGENT_MODEL_JSON_H
 
 #include <jansson.h>
-#include <pinfold/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -29,10 +28,5 @@ unsigned long long pf_json_count(const json_t *object, const char *key);
  * end of an array. Returns 0 or -PINFOLD_ENOMEM. */
 int pf_json_put(json_t *object, const char *key, json_t *value);
 int pf_json_push(json_t *array, json_t *value);
-
-/* A string of text that came from outside. Returns 0, -PINFOLD_EVALUE (not UTF-8; what says of
- * what) or -PINFOLD_ENOMEM. */
-int pf_json_string(const char *text, size_t len, const char *what, json_t **ret,
-                   struct pinfold_error *err);
 
 #endif

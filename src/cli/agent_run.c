@@ -57,18 +57,19 @@ static char *read_task(void)
     size_t len = 0;
     ssize_t n = 1;
 
-    while (text && n > 0 && len < TASK_MAX) {
-        n = read(STDIN_FILENO, text + len, TASK_MAX - len);
+    while (text && n > 0 && len <= TASK_MAX) {
+        n = read(STDIN_FILENO, text + len, TASK_MAX + 1 - len);
         len += n > 0 ? (size_t)n : 0;
     }
-    if (text && n == 0 && len > 0) {
+    if (text && n == 0 && len > 0 && !memchr(text, '\0', len)) {
         text[len] = '\0';
         return text;
     }
-    pf_say("read the task from stdin: %s", !text    ? "out of memory"
-                                           : n < 0  ? pf_error_words(errno)
-                                           : n == 0 ? "there is none"
-                                                    : "it is longer than 1 MiB");
+    pf_say("read the task from stdin: %s", !text     ? "out of memory"
+                                           : n < 0   ? pf_error_words(errno)
+                                           : n > 0   ? "it is longer than 1 MiB"
+                                           : len > 0 ? "it holds a NUL byte"
+                                                     : "there is none");
     free(text);
     return NULL;
 }

@@ -59,7 +59,7 @@ static char *own_path(const char *main_word)
         if (snprintf(place, sizeof(place), "%.*s/%s", (int)len, path, main_word) <
                     (int)sizeof(place) &&
             access(place, X_OK) == 0)
-            return strdup(place);
+            return realpath(place, NULL); /* the client works in another directory */
         path += len + (path[len] == ':');
     }
     return strdup(main_word);

@@ -131,6 +131,8 @@ static int keep(const struct pf_edit *edit, char **ret_backup, struct pinfold_er
                : write_new(fd, name, edit->text, edit->stamp.mode, err);
     if (fd >= 0)
         close(fd);
+    if (fd >= 0 && r < 0)
+        unlink(name);
     if (r == 0)
         *ret_backup = name;
     else
@@ -181,6 +183,8 @@ int pf_edit_save(const struct pf_edit *edit, const char *text, unsigned mode, ch
         r = fail(err, PINFOLD_EOS, errno, "write", edit->path, "");
     if (r < 0)
         unlink(name);
+    if (r < 0 && *ret_backup)
+        unlink(*ret_backup);
     free(name);
     return r;
 }

@@ -92,7 +92,7 @@ static size_t distance(const char *a, const char *b)
     size_t row[PATH_LENGTH + 1], width = strlen(b);
 
     if (strlen(a) > PATH_LENGTH || width > PATH_LENGTH)
-        return SIZE_MAX;
+        return PATH_LENGTH + 1; /* at least */
     for (size_t j = 0; j <= width; j++)
         row[j] = j;
     for (size_t i = 0; a[i]; i++) {
@@ -261,7 +261,10 @@ static int take_variable(struct reader *reader, const struct pf_toml_item *item)
     if (item->type != PF_TOML_STRING)
         return pf_policy_wrong(reader->reading->file, item->line, reader->err, "%.60s: not a text",
                                item->path);
-    if (asprintf(&value, "%s=%s", item->path + strlen("env."), item->text) < 0)
+    if (strlen(item->key) != item->key_len || strchr(item->key, '='))
+        return pf_policy_wrong(reader->reading->file, item->line, reader->err,
+                               "%.60s: no variable can have that name", item->path);
+    if (asprintf(&value, "%s=%s", item->key, item->text) < 0)
         value = NULL;
     return add(reader, &reader->values, &reader->count, value, item->line);
 }
@@ -342,18 +345,30 @@ static bool is_section(const char *path)
     return false;
 }
 
+static int no_token(struct reader *reader, const struct pf_toml_item *item)
+{
+    return pf_policy_wrong(reader->reading->file, item->line, reader->err,
+                           "token: sections: [[token]], and name, mode below it");
+}
+
 static int take_table(struct reader *reader, const struct pf_toml_item *item)
 {
+    int key = pf_key_of_path(item->path);
+
     if (strcmp(item->path, "token") == 0 && item->index >= 0) {
         reader->in_token = true;
         reader->token_line = item->line;
         return 0;
     }
     if (strcmp(item->path, "env") == 0) {
-        reader->key = pf_key_of_path("env");
+        reader->key = key;
         reader->line = item->line;
         return 0;
     }
+    if (strcmp(item->path, "token") == 0)
+        return no_token(reader, item);
+    if (key >= 0)
+        return wrong_type(reader, item, pf_keys[key].form);
     return is_section(item->path) ? 0 : unknown(reader, item);
 }
 
@@ -361,6 +376,9 @@ static int take_array(struct reader *reader, const struct pf_toml_item *item)
 {
     int key = pf_key_of_path(item->path);
 
+    if (is_section(item->path))
+        return pf_policy_wrong(reader->reading->file, item->line, reader->err,
+                               "%.60s: a section, and there is one", item->path);
     if (key < 0)
         return unknown(reader, item);
     if (strcmp(item->path, "token") == 0)
@@ -403,8 +421,7 @@ static int take(void *ctx, const struct pf_toml_item *item)
     if (key < 0)
         return unknown(reader, item);
     if (strcmp(item->path, "token") == 0)
-        return pf_policy_wrong(reader->reading->file, item->line, reader->err,
-                               "token: sections: [[token]], and name, mode below it");
+        return no_token(reader, item);
     return take_scalar(reader, item, key);
 }
 

@@ -88,7 +88,8 @@ std::string text_of(const toml::node &node)
     return "";
 }
 
-int tell(const teller &teller, const toml::node &node, const std::string &path, int index)
+int tell(const teller &teller, const toml::node &node, const std::string &path,
+         const std::string &key, int index)
 {
     const toml::source_region &source = node.source();
     std::string text = text_of(node);
@@ -96,6 +97,8 @@ int tell(const teller &teller, const toml::node &node, const std::string &path, 
 
     item.type = type_of(node);
     item.path = path.c_str();
+    item.key = key.c_str();
+    item.key_len = key.size();
     item.text = text.c_str();
     item.index = index;
     item.line = source.begin.line;
@@ -110,7 +113,7 @@ int tell(const teller &teller, const toml::node &node, const std::string &path, 
     if (const auto *array = node.as_array()) {
         int i = 0;
         for (const toml::node &element : *array)
-            if (int r = tell(teller, element, path, i++))
+            if (int r = tell(teller, element, path, key, i++))
                 return r;
     }
     return 0;
@@ -122,14 +125,16 @@ int tell_table(const teller &teller, const toml::table &table, const std::string
     std::vector<std::pair<std::string, const toml::node *>> members;
 
     for (const auto &member : table)
-        members.emplace_back(quoted(member.first.str()), &member.second);
+        members.emplace_back(member.first.str(), &member.second);
     std::stable_sort(members.begin(), members.end(), [](const auto &a, const auto &b) {
         return a.second->source().begin.line < b.second->source().begin.line;
     });
-    for (const auto &member : members)
-        if (int r = tell(teller, *member.second,
-                         path.empty() ? member.first : path + "." + member.first, -1))
+    for (const auto &member : members) {
+        std::string key = quoted(member.first);
+        if (int r = tell(teller, *member.second, path.empty() ? key : path + "." + key,
+                         member.first, -1))
             return r;
+    }
     return 0;
 }
 

@@ -27,6 +27,8 @@ struct pf_toml_item {
     enum pf_toml_type type;
     const char *path; /* keys with dots between them; those that are not bare stand in quotes. What
                          is in an array has the array's path */
+    const char *key;  /* the last key of it as it is, of key_len bytes: it may hold a NUL */
+    size_t key_len;
     const char *text; /* a scalar's value, a number as it is in C; "" for the others. No NUL */
     int index;        /* in the innermost array that it is in; -1: in none */
     unsigned line;    /* where it begins, from 1: for a table its header; 0: it has none */

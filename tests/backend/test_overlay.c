@@ -2,6 +2,8 @@
 /* Overlay seeding through a Sandbox: what the host's side sees, changes, and leaves alone. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -210,6 +215,33 @@ static void a_plan_of_a_flush_to_the_seed_has_no_whiteouts(void **state)
     pinfold_plan_done(&plan);
 }
 
+static enum pinfold_plan_action planned(const struct pinfold_plan *plan, const char *path)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (strcmp(plan->items[i].path, path) == 0)
+            return plan->items[i].action;
+    fail_msg("%s is not in the plan", path);
+    return PINFOLD_PLAN_SKIP;
+}
+
+/* Of a sandbox that has been started: what another seed would write over, and what is missing. */
+static void a_plan_of_the_seed_tells_what_is_there_by_now(void **state)
+{
+    struct fixture *f = *state;
+    struct pinfold_plan plan = { 0 };
+
+    start(f);
+    run(f, "echo changed >one.md; rm src/two.py", "");
+    assert_int_equal(OK(f, pinfold_sandbox_plan_seed(f->sandbox, &plan, NULL, &f->err)), 1);
+    assert_int_equal(planned(&plan, "one.md"), PINFOLD_PLAN_OVERWRITE);
+    assert_int_equal(planned(&plan, "src/two.py"), PINFOLD_PLAN_COPY);
+    assert_int_equal(planned(&plan, ".env"), PINFOLD_PLAN_SKIP);
+    assert_int_equal(plan.files, 2);
+    pinfold_plan_done(&plan);
+    run(f, "cat one.md; ls -A", "changed\nlink\none.md\nsrc\n");
+    seed_is_untouched(f);
+}
+
 static void a_read_only_workspace_is_written_by_the_host_alone(void **state)
 {
     struct fixture *f = *state;
@@ -312,6 +344,71 @@ static void a_seed_that_comes_late_is_copied(void **state)
     host(f, "[ \"$(ls -A ws | xargs)\" = 'link one.md src' ]");
 }
 
+/* A kernel that knows no overlay for users, or a container that forbids it: only that takes a
+ * fsconfig(2) of a flag. */
+static bool deny_overlays(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fsconfig, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FSCONFIG_SET_FLAG, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* In a fork. Returns 0 when the seed was copied, with the reason, and commands work on the copy. */
+static int start_without_overlays(struct fixture *f)
+{
+    struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
+    struct pinfold_execute_options what = PINFOLD_EXECUTE_OPTIONS_INIT;
+
+    f->isolated.workspace_root = at(f, "ws");
+    options.workspace_id = "copied";
+    options.ttl_seconds = 3600;
+    options.seed_from = at(f, "seed");
+    what.command = "cat one.md && echo more >>one.md && ls -A";
+    if (!deny_overlays() || pinfold_isolated_backend_new(&f->isolated, &f->backend, &f->err) < 0)
+        return 1;
+    options.backend = f->backend;
+    if (pinfold_sandbox_new(&options, &f->sandbox, &f->err) < 0 ||
+        pinfold_sandbox_start(f->sandbox, &f->seed, NULL, &f->err) < 0)
+        return 2;
+    if (f->seed.mode != PINFOLD_SEED_COPY || !f->seed.fallback ||
+        !strstr(f->seed.fallback, "overlay") || !strstr(f->seed.fallback, "Invalid argument"))
+        return 3;
+    if (pinfold_sandbox_execute(f->sandbox, &what, &f->run, NULL, &f->err) < 0 ||
+        strcmp(f->run.output, "one\nlink\none.md\nsrc\n") != 0)
+        return 4;
+    return pinfold_sandbox_stop(f->sandbox, false, NULL, NULL, &f->err) < 0 ? 5 : 0;
+}
+
+static void where_overlays_are_refused_the_seed_is_copied(void **state)
+{
+    struct fixture *f = *state;
+    int status;
+    pid_t child;
+
+    host(f, "cp -a seed before");
+    child = fork();
+    if (child == 0) {
+        int r = start_without_overlays(f);
+        if (r)
+            dprintf(2, "# %s; %s; %s\n", f->err.msg, f->seed.fallback, f->run.output);
+        _exit(r);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    seed_is_untouched(f);
+    host(f, "[ \"$(cat ws/one.md | xargs)\" = 'one more' ]");
+    host(f, "[ \"$(ls -A ws | xargs)\" = 'link one.md src' ]");
+}
+
 static void a_mode_that_there_is_not_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -372,12 +469,14 @@ int main(void)
         TEST(a_flush_elsewhere_brings_what_was_not_changed_too),
         TEST(a_flush_to_the_seed_looks_at_changes_alone),
         TEST(a_plan_of_a_flush_to_the_seed_has_no_whiteouts),
+        TEST(a_plan_of_the_seed_tells_what_is_there_by_now),
         TEST(a_read_only_workspace_is_written_by_the_host_alone),
         TEST(a_stop_leaves_the_changes_and_no_other_layer),
         TEST(a_sandbox_without_a_seed_has_an_ordinary_workspace),
         TEST(a_seed_that_is_the_workspace_is_worked_on_directly),
         TEST(a_seed_and_a_workspace_that_are_nested_are_refused),
         TEST(a_seed_that_comes_late_is_copied),
+        TEST(where_overlays_are_refused_the_seed_is_copied),
         TEST(a_mode_that_there_is_not_is_refused),
         TEST(a_seed_that_cannot_be_read_leaves_nothing_behind),
     };

@@ -232,16 +232,20 @@ def test_secrets_of_the_folder_and_the_environment_stay_outside(agent: Agent) ->
     agent.env |= {"ANTHROPIC_API_KEY": "hunter2hunter2", "AWS_SECRET_ACCESS_KEY": "hunter2hunter2"}
     for backend in "isolated", "local":
         events = agent.events(agent.script([execute("ls -a; env; cat .env id.pem")], "Done."),
-                              "--backend", backend)
+                              "--backend", backend, "--env", "GIVEN=by the user")
         result = next(event for event in events if event["event"] == "result")
         assert "tool.sh" in result["text"] and "hunter2" not in json.dumps(events)
+        assert "GIVEN=by the user\n" in result["text"]
 
 
-def test_it_is_told_where_it_is_and_what_to_mind(agent: Agent) -> None:
-    model = agent.script({"expect": {"system": ["copy in a sandbox", "no network", "Be brief!"],
+@pytest.mark.parametrize("options, network", [
+    ([], "no network"), (["--net", "allow=localhost"], "a few hosts of the network")])
+def test_it_is_told_where_it_is_and_what_to_mind(agent: Agent, options: list[str],
+                                                 network: str) -> None:
+    model = agent.script({"expect": {"system": ["copy in a sandbox", network, "Be brief!"],
                                      "first": "count the lines",
                                      "tools": ["execute", "write_file"]}, "reply": "3"})
-    done = agent(model, "--system", "Be brief!", task="count the lines")
+    done = agent(model, "--system", "Be brief!", *options, task="count the lines")
     assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
 
 
@@ -249,6 +253,18 @@ def test_a_task_can_come_from_stdin(agent: Agent) -> None:
     model = agent.script({"expect": {"first": "a task\nof two lines"}, "reply": "ok"})
     assert agent(model, task="-", input="a task\nof two lines\n").stdout == "ok\n"
     assert "there is none" in agent(model, task="-").stderr
+
+
+@pytest.mark.parametrize("given, said", [
+    ("do this\0 and that", "it holds a NUL byte"), ("a" * (1024 * 1024 + 1), "longer than 1 MiB"),
+    (None, "Is a directory")], ids=["NUL", "long", "directory"])
+def test_a_task_that_cannot_be_read_whole_is_none(agent: Agent, given: Any, said: str) -> None:
+    directory = os.open("/", os.O_RDONLY)
+    done = agent(agent.script("ok"), task="-",
+                 **({"input": given} if given else {"stdin": directory}))
+    os.close(directory)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "read the task from stdin: " in done.stderr and said in done.stderr
 
 
 def test_a_reader_reads_and_can_do_nothing_else(agent: Agent, tmp_path: Path) -> None:
@@ -329,6 +345,39 @@ def test_a_session_goes_on(agent: Agent, tmp_path: Path) -> None:
     assert list(tmp_path.glob("talk.*")) == []
 
 
+def test_whatever_a_conversation_holds_is_kept(agent: Agent, tmp_path: Path) -> None:
+    """What a model of a service reasons goes back to it unchanged: it may be signed."""
+    messages = [
+        {"role": "user", "blocks": [{"kind": "text", "text": "a\0b \u00fc \U0001f600"}]},
+        {"role": "assistant", "blocks": [
+            {"kind": "reasoning", "text": "thinking", "opaque": '{"signature":"c2ln"}'},
+            {"kind": "reasoning", "text": ""},
+            {"kind": "tool_use", "text": '{"command":"false"}', "id": "1", "name": "execute"}]},
+        {"role": "user", "blocks": [
+            {"kind": "tool_result", "text": "1", "id": "1", "error": True}]},
+        {"role": "assistant", "blocks": [{"kind": "text", "text": "It failed."}]}]
+    talk = tmp_path / "talk"
+    talk.write_text(json.dumps({"pinfold_session": 1, "messages": messages}))
+    done = agent(agent.script("So it goes."), "--session", talk)
+    assert done.returncode == 0, done.stderr
+    after = json.loads(talk.read_text())["messages"]
+    assert len(after) == 6 and after[:4] == messages
+
+
+@pytest.mark.parametrize("session, reason, works", [
+    ("none/talk", "No such file or directory", True), ("file/talk", "Not a directory", False),
+    (".", "Is a directory", False)])
+def test_a_session_that_cannot_be_there_is_told(agent: Agent, session: str, reason: str,
+                                                works: bool) -> None:
+    """Before the agent begins, or without loss of its work."""
+    (agent.project / "file").write_text("")
+    done = agent(fix(agent), "--yes", "--session", session)
+    assert done.returncode == 125
+    assert f"session {session}: {reason}" in done.stderr
+    assert ("Done.\n" in done.stdout) == works
+    assert (agent.project / "Makefile").exists() == works
+
+
 @pytest.mark.parametrize("text, reason", [
     ("{", "expected"), ("{}", "no session"), ('{"pinfold_session": 2, "messages": []}', "no session"),
     ('{"pinfold_session": 1, "messages": [{"blocks": [{"kind": "odd"}]}]}', 'no kind of block "odd"')])
@@ -372,8 +421,11 @@ def test_tokens_end_it_too_and_what_was_changed_is_offered(agent: Agent) -> None
 
 @pytest.mark.parametrize("stop, reason", [("length", "was cut"), ("refusal", "refused")])
 def test_a_reply_that_is_no_end_is_told(agent: Agent, stop: str, reason: str) -> None:
-    done = agent(agent.script({"reply": "I", "stop": stop}))
+    model = agent.script({"reply": "I", "stop": stop})
+    done = agent(model)
     assert done.returncode == 2 and reason in done.stderr
+    reply = next(event for event in agent.events(model, status=2) if event["event"] == "reply")
+    assert reply["stop"] == stop
 
 
 def test_a_model_that_fails_later_keeps_what_was_done(agent: Agent) -> None:

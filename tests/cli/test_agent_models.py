@@ -83,6 +83,17 @@ def test_a_service_that_dies_in_the_middle_is_asked_again_and_then_given_up(
     assert done.stdout.startswith("0123456789abcdef")
 
 
+def test_replies_that_broke_off_are_told_in_json(agent: Agent, service: Service) -> None:
+    """Whoever reads the events has to take back what the reply had said so far."""
+    done = ask(agent, service, "anthropic", "long", f"id=json{id(agent)},cut=300000", "--json")
+    assert done.returncode == 125, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    retries = [event for event in events if event["event"] == "retry"]
+    assert len(retries) == 3 and all(event["error"]["message"] for event in retries)
+    assert [event["event"] for event in events if event["event"] != "text"] == [
+        "start", "seed", *["retry"] * 3, "error", "end"]
+
+
 def test_a_service_that_is_not_there_is_an_error(agent: Agent) -> None:
     agent.env |= KEYS["openai"]
     done = agent("openai:text", "--base-url", "http://127.0.0.1:1/v1", "--json")

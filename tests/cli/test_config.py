@@ -167,6 +167,25 @@ def test_a_named_file_stands_for_the_others(place):
     ('[[token]]\nname = "x"\nmode = "read_only"\nfile = "f"\nenv = "E"',
      "1: token: either a file or a variable has its value"),
     ('token = "x"', "1: token: sections: [[token]], and name, mode below it"),
+    ("exclude = [" + 1025 * '"a", ' + "]", "1: a list has at most 1024"),
+    (f"{'k' * 200} = 1", f"1: {'k' * 60}: no such setting; 'pinfold help config' lists"),
+    (f"[limits]\n{'k' * 200} = 1", f"2: limits.{'k' * 53}: no such setting; 'pinfold help"),
+    ("nonsense = [1]", "1: nonsense: no such setting; 'pinfold help config' lists what there is"),
+    ("[[nonsense]]", "1: nonsense: no such setting; 'pinfold help config' lists what there is"),
+    ("[[limits]]\nmemory = 1", "1: limits: a section, and there is one"),
+    ("[limits.memory]\nx = 1", "1: limits.memory: not a number of bytes, or a text"),
+    ("[exclude]", "1: exclude: not a list of texts"), ("seed = ['a']", "1: seed: not a text"),
+    ("[token]", "1: token: sections: [[token]], and name, mode below it"),
+    ("token = [1]", "1: token: sections: [[token]], and name, mode below it"),
+    ("[[token]]\nx = 1", "2: token.x: not one of name, mode, file, env"),
+    ("[[token]]\nname = 1", "2: token.name: not a text"),
+    ("[[token]]\nname.a = 1", "2: token.name: not a text"),
+    ('[[token]]\nname = "x"\n[limits]', "1: token: it takes a name and a mode"),
+    ("[env]\n'' = '1'\n[limits]", "1: env: not of the form NAME=value"),
+    ("[env]\n'A=B' = '1'", '2: env."A=B": no variable can have that name'),
+    ('[env]\n"A\\u0000B" = "1"', '2: env."A: no variable can have that name'),
+    ('"\\u001b[31m" = 1', '1: "\\x1b[31m": no such setting'),
+    ("[env]\nA.b = '1'", "2: env.A: not a text"), ("[[env]]\nA = '1'", "1: env: a section: [env]"),
     ("ttl = 1\nttl = 2", "2: Error while parsing key-value pair: cannot redefine existing integer "
                          "'ttl'"),
 ])
@@ -180,6 +199,20 @@ def test_a_wrong_file_is_told_as_json_too(place):
     done = place.run("config", "check", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["error"]["message"].startswith(f"{path}:1: nonsense")
+
+
+def test_a_variable_that_is_wrong_is_named_by_its_option(place):
+    assert place.refuse(PINFOLD_TTL="soon").startswith("the variable for --ttl: not ")
+    assert place.refuse(PINFOLD_MEMORY="").startswith("the variable for --memory: not ")
+
+
+def test_the_file_of_the_user_is_where_XDG_CONFIG_HOME_says(place):
+    path = place.project / "elsewhere/pinfold/pinfold.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("ttl = 7\n")
+    settings = place.check(XDG_CONFIG_HOME=str(place.project / "elsewhere"))
+    assert settings["ttl"]["source"] == "user"
+    assert place.check(XDG_CONFIG_HOME="elsewhere")["ttl"]["source"] == "default"
 
 
 def test_files_that_others_could_change_are_refused(place):
@@ -279,6 +312,14 @@ def test_plan_takes_of_a_policy_what_concerns_it(place):
     path = place.user(f'seed = "{seed}"\nexclude = ["*.log"]\n[limits]\nmemory = "1G"\n')
     lines = place.run("plan", "--config", path).stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["copy", "skip", "would"]
+
+
+def test_variables_have_the_names_that_the_file_gives_them(place, backend):
+    names = ["A", "a.b", "x y", 'q"q', "\\", "ü", "npm_config_//r/:k"]
+    path = place.user("[env]\n" + "".join(f"{json.dumps(name)} = 'value'\n" for name in names))
+    done = place.run("run", "-q", *backend, "--config", path, "/usr/bin/env", "-0")
+    assert done.returncode == 0, done.stderr
+    assert {f"{name}=value" for name in names} <= set(done.stdout.split("\0"))
 
 
 @pytest.mark.parametrize("args, said", [

@@ -111,6 +111,14 @@ def test_a_path_that_is_not_shown_is_pointed_at(pinfold, toolbox):
     assert pinfold("run", "--ro", toolbox, "--", f"{toolbox}/frobnicate-here").returncode == 0
 
 
+@pytest.mark.parametrize("option", [[], ["--ro"], ["--rw"]])
+def test_a_path_that_is_shown_is_not_pointed_at(pinfold, toolbox, option):
+    """The command, which is there, said itself that something is not."""
+    path = f"{toolbox}/frobnicate-here" if option else "/bin/true"
+    done = pinfold("run", *option, *([toolbox] if option else []), "--", f"{path}; exit 127")
+    assert done.returncode == 127 and "--ro" not in done.stderr
+
+
 @pytest.mark.parametrize("options", [["-q"], ["--backend", "local", "-q"]])
 def test_quiet_gives_no_hint(pinfold, toolbox, options):
     done = pinfold("run", *options, f"{toolbox}/missing")

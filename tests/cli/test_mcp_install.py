@@ -4,6 +4,8 @@
 import json
 import os
 import re
+import resource
+import signal
 import subprocess
 import threading
 import tomllib
@@ -115,6 +117,21 @@ def test_json_is_printed_and_nothing_is_written(home, client, expected):
     assert (done.returncode, json.loads(done.stdout)) == (0, expected)
     assert "--write merges it" in done.stderr
     assert list(home.project.iterdir()) == list(home.home.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [str(BUILD), f"/nowhere:{BUILD}:/bin", "."])
+def test_a_command_that_was_found_by_its_name_is_named_by_its_place(home, path):
+    (home.project / "pinfold").symlink_to(BUILD / "pinfold")
+    done = subprocess.run(["pinfold", "mcp", "install", "cursor"], cwd=home.project,
+                          executable=BUILD / "pinfold", env={"PATH": path, "HOME": str(home.home)},
+                          capture_output=True, text=True, timeout=60)
+    assert json.loads(done.stdout)["mcpServers"]["pinfold"]["command"] == command()
+
+
+def test_a_server_that_asks_for_no_token_is_named_without_one(home):
+    done = home.run("cursor", "--url", "http://127.0.0.1:8000/mcp")
+    assert json.loads(done.stdout) == {
+        "mcpServers": {"pinfold": {"url": "http://127.0.0.1:8000/mcp"}}}
 
 
 def test_toml_is_printed_for_codex(home):
@@ -266,6 +283,69 @@ def test_what_cannot_be_read_is_refused_and_left_alone(home, text, why):
     assert [path.name for path in home.project.iterdir()] == [".mcp.json"]
 
 
+def pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def large(file: Path) -> None:
+    with file.open("wb") as out:
+        out.truncate(8 * 1024 * 1024 + 1)
+
+
+def loop(file: Path) -> None:
+    file.symlink_to(file.name)
+
+
+@pytest.mark.parametrize("make, why", [
+    (pipe, "not a regular file of at most 8 MiB"), (large, "not a regular file of at most 8 MiB"),
+    (Path.mkdir, "not a regular file of at most 8 MiB"), (loop, "Too many levels of symbolic links"),
+])
+def test_what_is_no_file_of_a_client_is_refused_at_once(home, make, why):
+    file = home.home / ".claude.json"
+    make(file)
+    said = home.refuse("claude-code", "--scope", "user")
+    assert str(file) in said and why in said
+    assert [path.name for path in home.home.iterdir()] == [".claude.json"]
+
+
+def test_a_file_whose_directory_is_none_is_refused(home):
+    (home.home / ".cursor").write_text("mine")
+    said = home.refuse("cursor", "--scope", "user")
+    assert f"open {home.home}/.cursor/mcp.json: Not a directory" in said
+    assert (home.home / ".cursor").read_text() == "mine"
+    said = home.run("cursor", "--scope", "user", "--write", HOME=f"{home.home}/none").stderr
+    assert f"make {home.home}/none/.cursor: No such file or directory" in said
+
+
+def test_a_file_that_cannot_be_kept_is_not_changed(home):
+    file = home.project / ".mcp.json"
+    file.write_text("{}")
+    for number in range(100):
+        file.with_name(f".mcp.json.bak{number or ''}").write_text("old")
+    assert ".mcp.json.bak99: File exists" in home.refuse("claude-code")
+    assert file.read_text() == "{}"
+    assert {path.read_text() for path in home.project.iterdir() if path != file} == {"old"}
+    assert len(list(home.project.iterdir())) == 101
+
+
+@pytest.mark.parametrize("limit, name", [(0, ".mcp.json.pinfold-"), (1000, ".mcp.json.bak: ")])
+def test_a_file_that_there_is_no_room_for_is_not_changed(home, limit, name):
+    """What is written is shorter than what is kept."""
+    text = json.dumps({"mcpServers": {"pinfold": {"command": "c" * 2000}}})
+    file = home.project / ".mcp.json"
+    file.write_text(text)
+    done = subprocess.run(
+        [BUILD / "pinfold", "mcp", "install", "claude-code", "--write"], cwd=home.project,
+        preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))),
+        env={"PATH": os.environ["PATH"], "HOME": str(home.home)}, stdin=subprocess.DEVNULL,
+        capture_output=True, timeout=60)
+    assert done.returncode == 125 and done.stderr.endswith(b": File too large\n"), done.stderr
+    assert name.encode() in done.stderr
+    assert file.read_text() == text
+    assert list(home.project.iterdir()) == [file]
+
+
 def test_everything_else_in_codex_s_file_stays_line_by_line(home):
     file = home.home / ".codex/config.toml"
     file.parent.mkdir()
@@ -361,6 +441,9 @@ def test_a_file_that_somebody_else_writes_meanwhile_is_never_half_of_either(home
         assert result.returncode == 0 or "it has changed meanwhile" in result.stderr
     json.loads(file.read_text())
     assert not [path for path in home.home.iterdir() if "pinfold" in path.name]
+    # "Nothing was written" is true of what is kept, too.
+    assert len([path for path in home.home.iterdir() if ".bak" in path.name]) == [
+        result.returncode for result in results].count(0)
 
 
 @pytest.mark.parametrize("args, said", [

@@ -9,6 +9,7 @@ import functools
 import http.server
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 import pytest
+
+from helpers import BUILD, copy_programs
 
 ISOLATED = ("run", "-q", "--backend", "isolated")
 CLEAR = "unset no_proxy NO_PROXY; "
@@ -220,6 +223,19 @@ def test_there_is_no_resolver_inside(pinfold):
 def test_without_a_way_out_nothing_speaks_of_one(pinfold):
     done = pinfold(*ISOLATED, "--", "ls /run/pinfold /etc/ssh; env")
     assert done.stdout.count("proxy") == 0 and done.stderr.count("No such file") == 2
+
+
+def test_without_the_program_that_ssh_takes_there_is_a_warning(tmp_path):
+    program = copy_programs(tmp_path)
+    (tmp_path / "pinfold-connect").unlink()
+    done = subprocess.run([program, "run", "--net", "allow=example.org", "ls /run/pinfold; true"],
+                          capture_output=True, text=True, timeout=60)
+    (libexec,) = re.findall(r'PF_LIBEXECDIR "(.*)"', (BUILD / "pf_config.h").read_text())
+    installed = Path(libexec, "pinfold-connect").exists()
+    said = "warning: the program pinfold-connect is neither beside this one nor installed"
+    assert (said in done.stderr) != installed, done.stderr
+    assert ("connect" in done.stdout.split()) == installed
+    assert done.returncode == 0
 
 
 def events(trail: Path, name: str) -> list[dict[str, Any]]:

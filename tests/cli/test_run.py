@@ -197,3 +197,35 @@ def test_output_without_a_stdout_is_an_error():
                           stderr=subprocess.PIPE, text=True)
     assert done.returncode == 125
     assert "write to stdout: Bad file descriptor" in done.stderr
+
+
+def test_words_and_variables_may_be_very_many(run):
+    """They go in one message, or in a file, to whoever starts the command."""
+    words = [f"word {number}" for number in range(1000)]
+    assert run("--", "printf", "%s\\n", *words).stdout.splitlines() == words
+    given = [f"--env=V{number}={number}" for number in range(400)]
+    assert run(*given, "env | grep -c ^V[0-9]").stdout == "400\n"
+    long = [number * "x" for number in range(1000)]  # half a megabyte
+    assert run(*given, "--", "printf", "%s\\n", *long).stdout.splitlines() == long
+
+
+def test_a_program_is_searched_for_as_a_shell_does(run, tmp_path):
+    for name in "first", "second":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "prog").write_text("#!/bin/sh\necho it\n")
+    (tmp_path / "second/prog").chmod(0o755)
+
+    def search(path: str, *words: str) -> subprocess.CompletedProcess:
+        return run("--workspace", tmp_path, f"--env=PATH={path}", "--", *(words or ["prog", "x"]))
+    assert search("none:first:second").stdout == "it\n"
+    assert search("none:first").returncode == 126
+    assert search("none:first/prog").returncode == 127
+    (tmp_path / "second/prog").rename(tmp_path / "prog")
+    assert search("none::first").stdout == "it\n"
+    assert search(f"/{5000 * 'x'}:").stdout == "it\n"
+
+
+def test_without_a_PATH_the_usual_places_are_searched(pinfold):
+    """That of an isolated command is set."""
+    done = pinfold("run", "-q", "--backend", "local", "--no-inherit-env", "--", "env", "-0")
+    assert done.returncode == 0 and "PATH=" not in done.stdout

@@ -4,8 +4,11 @@
 import json
 import os
 import stat
+import subprocess
 
 import pytest
+
+from helpers import BUILD
 
 DEFAULT_EXCLUDES = [".git", "node_modules", "__pycache__", ".venv", ".env", "key.pem",
                     "credentials.json", "secrets"]
@@ -168,6 +171,28 @@ def test_plan_of_a_sync_tells_new_from_changed_from_identical(pinfold, tmp_path)
     assert actions.get("other.c", "skip") == "skip"
     assert not (out / "new.md").exists()
     assert (out / "changed.md").read_text() == "2"
+
+
+def test_plan_of_a_sync_without_a_place_is_home_to_the_seed(pinfold, tmp_path):
+    work, seed = tmp_path / "work", tmp_path / "seed"
+    for place in work, seed:
+        place.mkdir()
+    (work / "new.md").write_text("new")
+    done = pinfold("plan", "--workspace", work, "--seed", seed, "--sync")
+    assert done.returncode == 0
+    assert ["copy", "3", "B", "new.md"] in [line.split() for line in done.stdout.splitlines()]
+    assert list(seed.iterdir()) == []
+
+
+def test_a_plan_that_cannot_be_made_or_shown_fails(pinfold, project, tmp_path):
+    done = pinfold("plan", "--seed", tmp_path / "missing")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"{tmp_path}/missing" in done.stderr
+    for json_too in [], ["--json"]:
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BUILD / "pinfold", "plan", "--seed", project, *json_too],
+                                  stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 125 and "No space left on device" in done.stderr
 
 
 def test_plan_of_a_sync_needs_a_workspace_that_is_there(pinfold, tmp_path):

@@ -188,6 +188,19 @@ def test_events_that_there_never_were_are_gone(client, id, status):
     assert client.ask("GET", last_event_id=id).status == status
 
 
+def test_only_so_many_streams_that_nobody_reads_are_kept(client, server):
+    ids = []
+    for number in range(80):
+        with Connection(server) as connection:
+            answer = client.call("execute", connection, command=f"echo {number}")
+            ids.append(next(answer.events())[0].split("-")[0])
+    # The newest is there, and the rest of it; of the first nothing is.
+    (*_, (_, last)) = client.ask("GET", last_event_id=f"{ids[-1]}-0").events()
+    assert last["result"]["structuredContent"]["stdout"] == "79\n"
+    wait_until(lambda: client.ask("GET", last_event_id=f"{ids[0]}-0").status == 410)
+    assert client.request("ping").status == 200
+
+
 def test_streams_do_not_mix(client, server):
     with Connection(server) as one, Connection(server) as other:
         answers = [client.call("execute", connection, command=f"sleep 0.3; echo {number}")
@@ -360,6 +373,8 @@ def test_read_only_is_for_all(tmp_path):
     (["--http", "0.0.0.0:0"], "others can reach that"),
     (["--http", "[::]:0"], "others can reach that"),
     (["--http", "example.org:0"], "an address is 127.0.0.1"),
+    (["--http", "[::zz]:0"], "an address is 127.0.0.1"),
+    (["--http", f"{60 * '1'}:0"], "an address is 127.0.0.1"),
     (["--http", "127.0.0.1"], "not of the form ADDRESS:PORT"),
     (["--http", "127.0.0.1:99999"], "not of the form ADDRESS:PORT"),
 ])
@@ -372,6 +387,17 @@ def test_options_that_are_wrong_are_explained(tmp_path, args, said):
     out, err = server.process.communicate(timeout=60)
     assert (server.process.returncode, out) == (125, "")
     assert said in err
+
+
+def test_localhost_is_an_address(tmp_path):
+    with Server(tmp_path, *LOCAL, "--http", "localhost:0") as server:
+        assert Client(server.learn()).request("ping").status == 200
+
+
+def test_the_oldest_form_of_a_request_has_no_host_and_is_refused(server):
+    with Connection(server) as connection:
+        connection.send(b"POST /mcp HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}")
+        assert connection.line().split()[1] == "400"
 
 
 @pytest.mark.parametrize("option", ["--token=me:read_only", "--http-host=x", "--http-anywhere",

@@ -3,6 +3,7 @@
 
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -196,6 +197,15 @@ def test_the_output_of_a_process_is_bounded_and_its_end_is_kept(client) -> None:
     while text := client.call("read_process", id=process, wait_seconds=0).data["stdout"]:
         last = text
     assert last.endswith("xend\n")
+
+
+def test_only_so_many_processes_that_have_ended_are_known(client) -> None:
+    ids = []
+    for number in range(20):
+        ids.append(client.call("start_process", command=f"exit {number}").data["id"])
+        client.call("read_process", id=ids[-1], until="exit", wait_seconds=60)
+    assert client.call("read_process", id=ids[0]).is_error
+    assert client.call("read_process", id=ids[-1]).data["exit_code"] == 19
 
 
 def test_processes_of_one_client_are_no_others(start, mark) -> None:
@@ -476,3 +486,43 @@ def test_readers_of_large_files_take_turns(client):
     status = Path(f"/proc/{client.process.pid}/status").read_text()
     peak = int(re.search(r"VmHWM:\s*(\d+) kB", status)[1])
     assert peak < 400 * 1024, f"{peak} KiB: all at once would be 1 GiB"
+
+
+# ---- too few descriptors ----
+
+
+def descriptors(client: Client) -> int:
+    return len(os.listdir(f"/proc/{client.process.pid}/fd"))
+
+
+@pytest.mark.plain  # the same code, and many servers
+@pytest.mark.parametrize("backend,limits", [("local", range(7, 17)), ("isolated", range(7, 25))])
+def test_a_server_without_descriptors_says_so_and_goes_on_with_some(backend, limits, own_tmpdir):
+    """Whatever it is that there is none for, nothing is kept of what failed."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with Client("--backend", backend) as client:
+        client.call("execute", command="echo out")
+        usual = descriptors(client)
+    for limit in limits:
+        with Client("--backend", backend, preexec_fn=lambda few=limit: resource.setrlimit(
+                resource.RLIMIT_NOFILE, (few, most))) as client:
+            for _ in range(3):
+                reply = client.reply_to(client.begin_call("execute", command="echo out"))
+                said = (reply["error"]["message"] if "error" in reply
+                        else reply["result"]["content"][0]["text"])
+                assert re.search("Too many open files|of descriptors", said), (limit, reply)
+                assert "error" in reply or reply["result"]["isError"], (limit, reply)
+            resource.prlimit(client.process.pid, resource.RLIMIT_NOFILE, (most, most))
+            assert client.call("execute", command="echo out").data["stdout"] == "out\n", limit
+            wait_until(lambda: descriptors(client) <= usual)
+            assert client.finish() == 0, client.errors
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("limit", [4, 5, 6])
+def test_a_server_that_cannot_begin_for_want_of_descriptors_says_why(limit, own_tmpdir) -> None:
+    done = subprocess.run([BUILD / "pinfold", "mcp"], stdin=subprocess.DEVNULL, capture_output=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+                          text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == "pinfold: take over stdin and stdout: Too many open files\n"

@@ -148,15 +148,17 @@ def test_a_line_that_is_too_long_is_cut_between_characters(client) -> None:
     assert client.call("read_file", path="long", offset=1).data["content"] == "next\n"
 
 
-def test_an_image_is_an_image(client) -> None:
-    png = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4
+@pytest.mark.parametrize("start, kind", [
+    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"RIFF\xff\xff\0\0WEBPVP8 ", "image/webp")])
+def test_an_image_is_an_image(client, start: bytes, kind: str) -> None:
+    image = start + bytes(range(256)) * 4
     client.call("execute", command="base64 -d > a.png <<END\n"
-                + base64.b64encode(png).decode() + "\nEND")
+                + base64.b64encode(image).decode() + "\nEND")
     result = client.call("read_file", path="a.png")
     (block,) = result.content
-    assert (block["type"], block["mimeType"]) == ("image", "image/png")
-    assert base64.b64decode(block["data"]) == png
-    assert result.data == {"kind": "image", "bytes": len(png)}
+    assert (block["type"], block["mimeType"]) == ("image", kind)
+    assert base64.b64decode(block["data"]) == image
+    assert result.data == {"kind": "image", "bytes": len(image)}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 256 * 1024])
@@ -252,6 +254,19 @@ def test_a_search_finds_names_and_lines(client) -> None:
     assert client.call("search", text="o", max_results=1).data["truncated"]
 
 
+def test_a_search_says_what_it_did_not_look_into(client) -> None:
+    client.call("execute", command="truncate -s 100M large; echo one > small; echo two > b")
+    found = client.call("search", text="one")
+    assert [one["path"] for one in found.data["matches"]] == ["small"]
+    assert "[Not searched: 1 files that are too large, 0 " in found.text
+
+
+def test_numbers_may_be_written_as_fractions_and_arguments_left_out(client) -> None:
+    client.call("write_file", path="a", content="1\n2\n3\n")
+    assert client.call("read_file", path="a", offset=1.0, limit=1.0).data["content"] == "2\n"
+    assert "error" not in client.reply_to(client.begin("tools/call", name="list_dir"))
+
+
 # ---- diff and sync ----
 
 
@@ -308,6 +323,14 @@ def test_settings_come_home_when_the_user_names_them(start, project: Path) -> No
     write_settings(client)
     assert client.call("sync").data["files"] == 1
     assert [path for path in SETTINGS if (project / path).exists()] == [".vscode/tasks.json"]
+
+
+def test_changes_that_are_very_many_are_counted(start, project: Path) -> None:
+    client = start("--seed", project)
+    client.call("execute", command="seq -f n%05g.md 1 1200 | xargs touch")
+    changes = client.call("diff")
+    assert changes.data["count"] == 1200 and len(changes.data["changes"]) < 1200
+    assert f"[{len(changes.data['changes'])} of 1200 changes are listed.]" in changes.text
 
 
 def test_a_diff_that_is_long_can_be_read_in_full(start, project: Path) -> None:
@@ -380,6 +403,13 @@ def test_a_resource_that_is_not_there_is_told(client, uri: str) -> None:
     with pytest.raises(Failure) as failure:
         client.request("resources/read", uri=uri)
     assert failure.value.code == -32002
+
+
+def test_a_file_that_is_no_resource_by_its_size_is_told(client) -> None:
+    client.call("execute", command="truncate -s 5M large")
+    with pytest.raises(Failure, match="too many for a resource: read it in parts") as failure:
+        client.request("resources/read", uri="pinfold://workspace/large")
+    assert failure.value.code == -32603
 
 
 @pytest.mark.parametrize("uri", [None, 5, "pinfold://workspace/a\0b"])
