@@ -37,6 +37,7 @@ static int sign(struct pf_model_call *call, struct pf_model_headers *headers,
     pf_sha256_hex(call->body.data, call->body.len, to_sign.payload_hash);
     pf_model_header(headers, "x-amz-date", stream->date);
     pf_model_header(headers, "x-amz-security-token", stream->credentials.session_token);
+    call->secret = stream->credentials.session_token;
     pf_model_header(headers, "host", model->host);
     to_sign.header_count = headers->count;
     r = pf_sigv4_sign(&to_sign, &keys, &headers->secret, err);
@@ -53,6 +54,7 @@ static int add_headers(struct pf_model_call *call, struct pf_model_headers *head
 
     if (!stream->model->provider)
         return pf_model_bearer(headers, call->client->key) < 0 ? pf_fail_nomem(err) : 0;
+    call->secret = NULL;
     pf_aws_credentials_done(&stream->credentials);
     r = pf_aws_provider_get(stream->model->provider, call->deadline, &stream->credentials,
                             call->cancel, err);

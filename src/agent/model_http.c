@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/strings.h"
 
 #define BODY_MAX ((size_t)256 * 1024 * 1024)
 #define BACKOFF_MAX_NS (20 * PF_NS_PER_SEC)
@@ -18,7 +19,6 @@
 /* Once a reply is complete, the end of its transfer is waited for only to keep the connection. */
 #define LINGER_NS (500 * PF_NS_PER_MS)
 #define SECRET_MAX 16384
-#define SECRET_MIN 8
 
 /* ---- headers ---- */
 
@@ -60,16 +60,6 @@ void pf_model_trouble_set(struct pf_model_trouble *trouble, int status, const ch
         (void)!pf_buf_append(&trouble->message, message, strnlen(message, 4096));
 }
 
-/* Servers repeat keys that they do not like; errors end in logs. What is shorter is no secret, but
- * the word that somebody gave to a server which wants none. */
-static void hide(const char *key, char *text)
-{
-    size_t len = key ? strlen(key) : 0;
-
-    for (char *at = text; len >= SECRET_MIN && (at = strstr(at, key)); at += len)
-        memset(at, '*', len);
-}
-
 static bool passes(const struct pf_model_trouble *trouble)
 {
     int status = trouble->status;
@@ -87,7 +77,8 @@ int pf_model_trouble_fail(const struct pf_model_call *call, const struct pf_mode
     char *message = trouble->message.data;
     char status[24] = "error in the stream", id[160] = "";
 
-    hide(client->key, message ? message : (char[]){ "" });
+    pf_text_hide(message, client->key);
+    pf_text_hide(message, call->secret);
     if (trouble->status)
         snprintf(status, sizeof(status), "HTTP %d", trouble->status);
     /* The request's id stands where it is not what an overlong message loses. */

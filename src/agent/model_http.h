@@ -111,7 +111,8 @@ struct pf_model_call {
     struct pf_buf body;
     struct pinfold_cancel *cancel;
     int64_t deadline;
-    bool complete; /* set by take: nothing can come that matters */
+    const char *secret; /* set by headers: what is sent beside the client's key; may be NULL */
+    bool complete;      /* set by take: nothing can come that matters */
     /* private */
     struct pf_http_request http; /* the one under way */
     bool sent;                   /* it came as far as that */

@@ -13,6 +13,18 @@ bool pf_text_copy(char **ret, const char *text)
     return !text || *ret;
 }
 
+void pf_text_hide(char *text, const char *secret)
+{
+    static const char instead[] = "[secret]";
+    size_t len = secret ? strlen(secret) : 0, kept = sizeof(instead) - 1;
+
+    while (text && len >= kept && (text = strstr(text, secret))) {
+        memcpy(text, instead, kept);
+        memmove(text + kept, text + len, strlen(text + len) + 1);
+        text += kept;
+    }
+}
+
 int pf_strings_take(struct pinfold_strings *list, char *text)
 {
     size_t capacity = list->capacity ? list->capacity * 2 : 8;

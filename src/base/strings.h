@@ -11,6 +11,11 @@
 /* Copy a text, or NULL. Returns whether there was memory for it. */
 bool pf_text_copy(char **ret, const char *text);
 
+/* Replace each occurrence of a secret in a text, in place: services repeat what they were sent, and
+ * errors end in logs. Before the text is cut, which could leave a part. What has fewer than 8 bytes
+ * is no secret; both may be NULL. */
+void pf_text_hide(char *text, const char *secret);
+
 /* Append; returns 0 or -PINFOLD_ENOMEM (then a taken text is freed). */
 int pf_strings_add(struct pinfold_strings *list, const char *text);
 int pf_strings_take(struct pinfold_strings *list, char *text);

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/strings.h"
 #include "net/agentcore_reply.h"
 #include "net/agentcore_request.h"
 #include "net/curl.h"
@@ -343,26 +344,10 @@ static int wait_for(const struct operation *op, int64_t delay, struct pinfold_er
 
 /* ---- an operation ---- */
 
-/* Some who answer repeat what they were sent, and errors end in logs. */
-static void hide(char *text, const char *secret)
-{
-    static const char instead[] = "[secret]";
-    size_t len = secret ? strlen(secret) : 0, kept = sizeof(instead) - 1;
-
-    while (len >= kept && (text = strstr(text, secret))) {
-        memcpy(text, instead, kept);
-        memmove(text + kept, text + len, strlen(text + len) + 1);
-        text += kept;
-    }
-}
-
-/* The text may be NULL. */
 static void hide_secrets(const struct operation *op, char *text)
 {
-    if (text) {
-        hide(text, op->credentials.session_token);
-        hide(text, op->credentials.secret_key);
-    }
+    pf_text_hide(text, op->credentials.session_token);
+    pf_text_hide(text, op->credentials.secret_key);
 }
 
 static void hide_trouble(const struct operation *op, struct pf_agentcore_trouble *trouble)

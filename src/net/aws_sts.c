@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/strings.h"
 #include "net/aws_sources.h"
 #include "net/sigv4.h"
 #include "net/uri.h"
@@ -20,6 +21,7 @@
 struct sts_call {
     const char *action;
     const char *source; /* of the credentials, for people */
+    const char *secret; /* that is sent; may be NULL */
     char region[PF_AWS_REGION_MAX];
     struct pf_buf url, body;
 };
@@ -84,6 +86,7 @@ static int refused(const struct sts_call *call, struct pf_aws_reply *reply,
     if (pf_aws_xml_read(reply->body.data, reply->body.len, fields, PF_COUNT(fields)) == 0 &&
         fields[0].value) {
         const char *message = fields[1].value ? fields[1].value : "";
+        pf_text_hide(fields[1].value, call->secret);
         if (strstr(fields[0].value, "Signature"))
             message = "";
         snprintf(detail, sizeof(detail), "%.60s%s%.*s", fields[0].value, *message ? ": " : "",
@@ -199,6 +202,7 @@ int pf_aws_sts_assume(const struct pf_aws_ask *ask, const struct pf_aws_role *ro
                     PF_QUOTE(role->profile));
     if (r == 0)
         r = begin(ask, role, 0, &call, err);
+    call.secret = source->session_token;
     return r < 0 ? r : perform_signed(ask, &call, source, ret, err);
 }
 
@@ -218,6 +222,7 @@ int pf_aws_sts_web_identity(const struct pf_aws_ask *ask, const struct pf_aws_ro
         r = begin(ask, role, token.len, &call, err);
     if (r < 0)
         return r;
+    call.secret = token.data;
     r = add_param(&call.body, "WebIdentityToken", token.data);
     return r < 0 ? pf_fail_nomem(err) : perform(ask, &call, &header, 1, ret, err);
 }

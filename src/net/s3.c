@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/strings.h"
 #include "base/utf8.h"
 #include "net/aws_sources.h"
 #include "net/sigv4.h"
@@ -131,10 +132,13 @@ struct trouble {
     char code[64], message[160], region[PF_AWS_REGION_MAX];
 };
 
-static void copy_text(char *to, size_t size, const char *text)
+static void copy_text(const struct operation *op, char *to, size_t size, char *text)
 {
-    size_t len = text ? strlen(text) : 0;
+    size_t len;
 
+    pf_text_hide(text, op->credentials.session_token);
+    pf_text_hide(text, op->credentials.secret_key);
+    len = text ? strlen(text) : 0;
     if (len >= size)
         len = pf_utf8_floor(text, size - 1);
     if (len > 0)
@@ -148,15 +152,16 @@ static void read_trouble(struct operation *op, struct trouble *ret)
     struct pf_aws_xml_field fields[] = { { .path = "Error/Code" },
                                          { .path = "Error/Message" },
                                          { .path = "Error/Region" } };
-    const char *region = pf_aws_reply_header(&op->reply, "x-amz-bucket-region");
+    const char *header = pf_aws_reply_header(&op->reply, "x-amz-bucket-region");
+    _cleanup_free_ char *region = header ? strdup(header) : NULL;
     struct pf_buf *body = &op->reply.body;
 
     *ret = (struct trouble){ "", "", "" };
     if (body->len > 0 && pf_aws_xml_read(body->data, body->len, fields, PF_COUNT(fields)) == 0) {
-        copy_text(ret->code, sizeof(ret->code), fields[0].value);
-        copy_text(ret->message, sizeof(ret->message), fields[1].value);
+        copy_text(op, ret->code, sizeof(ret->code), fields[0].value);
+        copy_text(op, ret->message, sizeof(ret->message), fields[1].value);
     }
-    copy_text(ret->region, sizeof(ret->region), region ? region : fields[2].value);
+    copy_text(op, ret->region, sizeof(ret->region), region ? region : fields[2].value);
 }
 
 static bool is_code(const struct trouble *trouble, const char *code)

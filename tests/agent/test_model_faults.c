@@ -502,10 +502,26 @@ static void keys_are_in_no_error(void **state)
         model = make_model(provider, &options);
         assert_int_equal(ask(model, &hello, 1, NULL, &reply, &err), -PINFOLD_EOS);
         assert_non_null(strstr(err.msg, "Wrong key"));
-        assert_non_null(strstr(err.msg, "****"));
+        assert_non_null(strstr(err.msg, "[secret]"));
         assert_null(strstr(err.msg, KEY));
         pinfold_model_unref(model);
     }
+}
+
+/* What signs is not sent; what says whose session it is, is. */
+static void tokens_of_sessions_are_in_no_error(void **state)
+{
+    char url[500];
+    struct pinfold_model_options options = options_for(BEDROCK, "text", "fail=401,echo=1", url);
+    struct pinfold_model *model = make_model(BEDROCK, &options);
+    struct pinfold_model_reply reply;
+    struct pinfold_error err;
+
+    (void)state;
+    assert_int_equal(ask(model, &hello, 1, NULL, &reply, &err), -PINFOLD_EOS);
+    assert_non_null(strstr(err.msg, "Wrong key [secret] AWS4"));
+    assert_null(strstr(err.msg, options.session_token));
+    pinfold_model_unref(model);
 }
 
 static void keys_do_not_travel_in_plain_text(void **state)
@@ -666,6 +682,7 @@ int main(void)
         cmocka_unit_test(a_web_page_is_no_reply),
         cmocka_unit_test(redirects_are_not_followed),
         cmocka_unit_test(keys_are_in_no_error),
+        cmocka_unit_test(tokens_of_sessions_are_in_no_error),
         cmocka_unit_test(keys_do_not_travel_in_plain_text),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
         cmocka_unit_test(models_are_made_by_provider_and_name),

@@ -105,6 +105,33 @@ static void copying_nothing_gives_an_empty_vector(void **state)
     assert_null(copy[0]);
 }
 
+static void secrets_are_hidden_wherever_they_are(void **state)
+{
+    static const struct {
+        const char *text, *secret, *want;
+    } rows[] = {
+        { "no, 12345678!", "12345678", "no, [secret]!" },
+        { "123456789123456789", "123456789", "[secret][secret]" },
+        { "a secret-of-nobody, secret-of-nobody", "secret-of-nobody", "a [secret], [secret]" },
+        { "[secret] [secret]", "[secret]", "[secret] [secret]" },
+        { "aaaaaaaaaaaa", "aaaaaaaaa", "[secret]aaa" },
+        { "1234567 is a word", "1234567", "1234567 is a word" },
+        { "1234567", "12345678", "1234567" },
+        { "text", "", "text" },
+        { "text", NULL, "text" },
+        { "", "12345678", "" },
+    };
+    char text[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        snprintf(text, sizeof(text), "%s", rows[i].text);
+        pf_text_hide(text, rows[i].secret);
+        assert_string_equal(text, rows[i].want);
+    }
+    pf_text_hide(NULL, "12345678");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +141,7 @@ int main(void)
         cmocka_unit_test(sort_is_by_bytes_not_by_locale),
         cmocka_unit_test(vectors_join_and_null_counts_as_empty),
         cmocka_unit_test(copying_nothing_gives_an_empty_vector),
+        cmocka_unit_test(secrets_are_hidden_wherever_they_are),
     };
 
     return cmocka_run_group_tests_name("strings", tests, NULL, NULL);

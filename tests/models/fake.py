@@ -192,7 +192,8 @@ class Handler(BaseHTTPRequestHandler):
             headers["x_should_retry"] = self.switches["should"]
         message = "It was asked for"
         if self.switches.get("echo"):
-            message = f"Wrong key {self.headers.get('authorization')}!"
+            sent = [self.headers.get(name) for name in ("x-amz-security-token", "authorization")]
+            message = f"Wrong key {' '.join(filter(None, sent))}!"
         self.refuse(status, self.switches.get("type", kinds[self.api == "bedrock"]), message,
                     **headers)
 
