@@ -291,7 +291,8 @@ struct mailbox_object {
 
 static PyObject *refused(int number, const char *attempt, const char *hint)
 {
-    PyObject *text = PyUnicode_FromFormat("%s: %s; %s", attempt, strerror(number), hint);
+    const char *why = strerrordesc_np(number);
+    PyObject *text = PyUnicode_FromFormat("%s: %s; %s", attempt, why ? why : "an error", hint);
     PyObject *error = PyObject_CallFunction(PyExc_OSError, "iN", number, text);
 
     if (error)

@@ -9,9 +9,10 @@ extern const struct pf_flag pf_flags[];
 extern const size_t pf_flag_count;
 
 /* How a row of such a table ends: with what its value goes into. A field of another type does not
- * compile. */
+ * compile. NOLINTBEGIN(bugprone-macro-parentheses): a type there has none */
 #define PF_INTO(value, type, field) \
     value, _Generic(((struct pf_options *)0)->field, type : offsetof(struct pf_options, field))
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define PF_SWITCH(field) PF_INTO(PF_VALUE_SWITCH, bool, field)
 #define PF_TAKE_TEXT(field) PF_INTO(PF_VALUE_TEXT, const char *, field)
 #define PF_TAKE_DIRECTORY(field) PF_INTO(PF_VALUE_DIRECTORY, const char *, field)

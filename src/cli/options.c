@@ -87,7 +87,7 @@ static bool make_lists(struct pf_options *options, int argc)
 
     for (size_t i = 0; i < count && all; i++)
         *lists[i] = all + i * each;
-    return all;
+    return all != NULL;
 }
 
 /* What getopt answers for a flag: its place in flags, or in the command's own, above every
