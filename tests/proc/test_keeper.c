@@ -137,6 +137,7 @@ static void wait_until_told(const struct place *place)
 
 enum end { KILLED, EXITED, ABORTED, FAULTED, EXECUTED };
 
+static void end_so(enum end how) __attribute__((noreturn));
 static void end_so(enum end how)
 {
     setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
