@@ -65,12 +65,13 @@ int pf_inflater_take(void *ctx, const void *data, size_t len, struct pinfold_err
         state = inflate(&inflater->z, Z_NO_FLUSH);
         if (state == Z_MEM_ERROR) /* its window is made when it is first needed */
             return pf_fail_nomem(err);
-        if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
-            return pf_fail(err, PINFOLD_EBACKEND, "what was fetched is not whole");
-        inflater->over = state == Z_STREAM_END;
+        /* First: how much comes with what is wrong depends on where the pieces end. */
         inflater->total += BLOCK - inflater->z.avail_out;
         if (inflater->total > inflater->limit)
             return pf_fail_os(err, EFBIG, "unpack what was fetched");
+        if (state != Z_OK && state != Z_STREAM_END && state != Z_BUF_ERROR)
+            return pf_fail(err, PINFOLD_EBACKEND, "what was fetched is not whole");
+        inflater->over = state == Z_STREAM_END;
         r = pf_remote_keep(inflater->fd, inflater->out, BLOCK - inflater->z.avail_out);
     }
     return r < 0 ? pf_fail_os(err, -r, "keep what was fetched") : 0;
