@@ -38,10 +38,11 @@ class Promise:
         return value <= self.limit
 
     def shown(self, value: float) -> str:
-        if self.unit == "speed":
-            return f"{1 / value:.2f} x"
         if self.is_ratio:
-            return f"{value:.2f} x"
+            ratio = 1 / value if self.unit == "speed" else value
+            rounded = round(ratio, 2)
+            says_so = rounded >= self.goal if self.unit == "speed" else rounded <= self.goal
+            return f"{ratio:.{2 if says_so == self.is_met(value) else 4}f} x"
         number = f"{value:,.0f}" if value == int(value) else f"{value:,.3g}"
         return f"{number} {self.unit}".rstrip()
 
