@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "proc/env.h"
+#include "proc/keeper.h"
 #include "tree/beneath.h"
 #include "tree/place.h"
 #include "tree/temp_sweep.h"
@@ -34,6 +35,8 @@ static int local_close(void *state, struct pinfold_error *err)
     const struct local *local = state;
 
     pf_directory_stop_commands(state, err);
+    if (local->process_ends)
+        pf_keeper_let_go();
     if (local->dir.launcher && pf_launcher_has_left_one(local->dir.launcher))
         pf_temp_sweep_follows();
     pf_directory_close(state);

@@ -20,7 +20,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -28,23 +27,22 @@
 #include "proc/launcher.h"
 #include "proc/raw.h"
 
-/* One page. */
-struct keeper {
-    _Alignas(16) char stack[4096 - 32];
-    int held, watched; /* the ends of the pipe; the second is the keeper's alone */
-    pid_t pid;
-    atomic_bool released; /* the pipe was closed because nothing is left to keep */
-};
-
-/* The keeper reads first, and what follows from there, when nobody is left who writes. */
+/* The keeper reads first, and what follows from there, when nobody is left who writes; and its own
+ * part. One runs at a time, and the next not before the last has ended. */
 static struct {
     pthread_mutex_t lock;
     struct pf_kept *_Atomic first;
-    struct keeper *keeper; /* NULL: there is none */
-    struct keeper *spare;  /* a page for the next; may be NULL */
+    int held;       /* the writing end of its pipe; -1: there is no keeper */
+    pid_t pid;      /* 0: there is none to be reaped */
+    bool is_let_go; /* see pf_keeper_let_go() */
     bool prepared;
     char program[PATH_MAX];
-} own = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct keeper {
+        int watched;          /* the reading end, its alone */
+        atomic_bool released; /* the pipe was closed because nothing is left to keep */
+        _Alignas(16) char stack[4096];
+    } keeper;
+} own = { .lock = PTHREAD_MUTEX_INITIALIZER, .held = -1 };
 
 /* ---- the keeper ---- */
 
@@ -77,6 +75,7 @@ PF_RAW static void execute(void)
 PF_RAW static int keep(void *arg)
 {
     const struct keeper *keeper = arg;
+    const struct sched_param priority = { 0 };
     uint64_t all = UINT64_MAX;
     char byte;
 
@@ -86,6 +85,8 @@ PF_RAW static int keep(void *arg)
      * pf_super_settle(). */
     RAW(setpgid, 0, 0, 0);
     RAW(chdir, "/", 0, 0);
+    /* When it is woken the owner is busy with its own end, and shall go on first. */
+    RAW(sched_setscheduler, 0, SCHED_BATCH, &priority);
     if (!close_others(keeper->watched))
         return 0;
     RAW(prctl, PR_SET_NAME, PF_KEEPER_NAME, 0);
@@ -148,10 +149,10 @@ static void after_fork(void)
 /* What is kept is the parent's, and the pipe must be its alone. */
 static void in_fork(void)
 {
-    if (own.keeper) {
-        close(own.keeper->held);
-        own.spare = TAKE(own.keeper);
-    }
+    if (own.held >= 0)
+        close(own.held);
+    own.held = -1;
+    own.pid = 0;
     own.first = NULL;
     pthread_mutex_unlock(&own.lock);
 }
@@ -162,50 +163,6 @@ static bool prepare(void)
         own.prepared = may_begin() && pf_program_find(PF_KEEPER_PROGRAM, own.program) &&
                        pthread_atfork(before_fork, after_fork, in_fork) == 0;
     return own.prepared;
-}
-
-/* Under the lock. One page is used again and again: to give one back tells other processors. */
-static struct keeper *take_page(void)
-{
-    struct keeper *page = TAKE(own.spare);
-
-    if (page)
-        return page;
-    page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return page == MAP_FAILED ? NULL : page;
-}
-
-/* Under the lock. */
-static void give_page(struct keeper *page)
-{
-    if (own.spare)
-        munmap(page, sizeof(*page));
-    else
-        own.spare = page;
-}
-
-/* Under the lock. */
-static struct keeper *start(void)
-{
-    struct keeper *keeper;
-    int ends[2];
-
-    if (!prepare() || pipe2(ends, O_CLOEXEC) < 0)
-        return NULL;
-    keeper = take_page();
-    if (keeper) {
-        keeper->watched = ends[0];
-        keeper->held = ends[1];
-        keeper->released = false;
-        keeper->pid = begin(keeper);
-    }
-    close(ends[0]);
-    if (keeper && keeper->pid > 0)
-        return keeper;
-    close(ends[1]);
-    if (keeper)
-        give_page(keeper);
-    return NULL;
 }
 
 /* Returns false when there is nothing to wait for any more. */
@@ -222,15 +179,40 @@ static bool wait_for(pid_t pid)
     return true;
 }
 
-static void end(struct keeper *keeper)
+/* Under the lock. */
+static void reap(void)
 {
-    keeper->released = true;
-    close(keeper->held);
-    while (wait_for(keeper->pid)) {
+    while (own.pid > 0 && wait_for(own.pid)) {
     }
-    pthread_mutex_lock(&own.lock);
-    give_page(keeper);
-    pthread_mutex_unlock(&own.lock);
+    own.pid = 0;
+}
+
+/* Under the lock. */
+static void start(void)
+{
+    int ends[2];
+
+    reap();
+    if (!prepare() || pipe2(ends, O_CLOEXEC) < 0)
+        return;
+    own.keeper.watched = ends[0];
+    own.keeper.released = false;
+    own.pid = begin(&own.keeper);
+    close(ends[0]);
+    if (own.pid > 0)
+        own.held = ends[1];
+    else
+        close(ends[1]);
+}
+
+/* Under the lock. */
+static void end(void)
+{
+    own.keeper.released = true;
+    close(own.held);
+    own.held = -1;
+    if (!own.is_let_go)
+        reap();
 }
 
 void pf_keeper_add(struct pf_kept *kept, enum pf_kept_kind kind, const char *path)
@@ -239,8 +221,8 @@ void pf_keeper_add(struct pf_kept *kept, enum pf_kept_kind kind, const char *pat
     kept->size = strlen(path) + 1;
     kept->kind = (char)kind;
     pthread_mutex_lock(&own.lock);
-    if (!own.keeper)
-        own.keeper = start();
+    if (own.held < 0)
+        start();
     kept->next = own.first;
     own.first = kept;
     pthread_mutex_unlock(&own.lock);
@@ -263,16 +245,19 @@ static void take_out(const struct pf_kept *kept)
 
 void pf_keeper_drop(struct pf_kept *kept)
 {
-    struct keeper *last = NULL;
-
     if (!kept->path)
         return;
     pthread_mutex_lock(&own.lock);
     take_out(kept);
     kept->path = NULL;
-    if (!own.first)
-        last = TAKE(own.keeper);
+    if (!own.first && own.held >= 0)
+        end();
     pthread_mutex_unlock(&own.lock);
-    if (last)
-        end(last);
+}
+
+void pf_keeper_let_go(void)
+{
+    pthread_mutex_lock(&own.lock);
+    own.is_let_go = true;
+    pthread_mutex_unlock(&own.lock);
 }

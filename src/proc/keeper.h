@@ -36,4 +36,8 @@ void pf_keeper_add(struct pf_kept *kept, enum pf_kept_kind kind, const char *pat
  * is another process's, is fine. */
 void pf_keeper_drop(struct pf_kept *kept);
 
+/* This process is about to end: nobody waits for the keeper any more but the next one, if there is
+ * one after all. Who adopts orphans reaps it. */
+void pf_keeper_let_go(void);
+
 #endif

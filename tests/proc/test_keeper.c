@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -321,6 +322,7 @@ static void it_holds_nothing_of_the_hosts(void **state)
     assert_int_equal(readlink(path, cwd, sizeof(cwd)), 1);
     assert_string_equal(cwd, "/");
     assert_int_equal(getpgid(keeper), keeper);
+    assert_int_equal(sched_getscheduler(keeper), SCHED_BATCH);
     assert_true(read_proc(keeper, "status", text, sizeof(text)));
     /* All but the two that nobody can. */
     assert_non_null(strstr(text, "SigBlk:\tfffffffffffbfeff\n"));
@@ -394,6 +396,30 @@ static void one_that_was_stopped_or_killed_keeps_nobody_waiting(void **state)
         assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
     }
     assert_int_equal(count_descriptors(), before);
+}
+
+/* A process that is about to end has no time for one, but only for one at a time. */
+static void one_that_is_let_go_is_waited_for_by_the_next(void **state)
+{
+    pid_t owner = fork();
+    int status;
+
+    (void)state;
+    if (owner == 0) {
+        struct pinfold_temp_workspace *workspace = make();
+        pid_t keeper = keeper_of(getpid());
+        pf_keeper_let_go();
+        if (kill(keeper, SIGSTOP) < 0 || pinfold_temp_workspace_free(workspace, NULL) < 0 ||
+            kill(keeper, 0) < 0)
+            _exit(120);
+        workspace = make();
+        if (kill(keeper, 0) == 0 || keeper_of(getpid()) == 0)
+            _exit(121);
+        pinfold_temp_workspace_free(workspace, NULL);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(owner, &status, 0), owner);
+    assert_int_equal(status, 0);
 }
 
 /* ---- forks of the owner ---- */
@@ -506,6 +532,7 @@ int main(void)
         TEST(the_end_of_an_owner_is_the_end_of_its_pipes),
         TEST(signals_do_nothing_to_it),
         TEST(one_that_was_stopped_or_killed_keeps_nobody_waiting),
+        TEST(one_that_is_let_go_is_waited_for_by_the_next),
         TEST(a_fork_of_the_owner_ends_nothing_and_holds_nothing_back),
         TEST(threads_may_come_and_go),
         TEST(it_does_not_need_the_thread_that_started_it),
