@@ -113,9 +113,8 @@ static int add_tools(json_t *body, const struct pinfold_model_request *request)
 
     for (size_t i = 0; i < request->tool_count && r == 0; i++) {
         const struct pinfold_tool_spec *tool = &request->tools[i];
-        r = pf_json_push(tools,
-                         json_pack("{s:s,s:s*,s:o}", "name", tool->name, "description",
-                                   tool->description, "input_schema", pf_turns_schema(tool)));
+        r = pf_json_push(tools, pf_turns_tool(json_string(tool->name), tool->description,
+                                              "input_schema", pf_turns_schema(tool)));
     }
     return r;
 }

@@ -44,7 +44,10 @@ static json_t *reasoning_json(const struct pinfold_block *block, int *ret_r)
     text = json_object_get(own, "reasoningText");
     if (text)
         *ret_r = pf_json_put(text, "text", pf_turns_text(block));
-    return json_pack("{s:o}", "reasoningContent", own);
+    own = json_pack("{s:o}", "reasoningContent", own);
+    if (!own)
+        *ret_r = -PINFOLD_ENOMEM;
+    return own;
 }
 
 static json_t *block_json(const struct pinfold_block *block, bool with_status, int *ret_r)
@@ -91,10 +94,10 @@ static int add_turn(json_t *messages, const struct pf_turn *turn, bool with_stat
 
 static int add_tool(json_t *tools, json_t *name, const char *description, json_t *schema)
 {
-    return pf_json_push(tools,
-                        json_pack("{s:{s:o,s:s*,s:{s:o}}}", "toolSpec", "name", name, "description",
-                                  description && *description ? description : NULL, "inputSchema",
-                                  "json", schema));
+    return pf_json_push(
+            tools, json_pack("{s:o}", "toolSpec",
+                             pf_turns_tool(name, description && *description ? description : NULL,
+                                           "inputSchema", json_pack("{s:o}", "json", schema))));
 }
 
 /* Calls in the conversation need tools in the request, even when none are offered any more. */

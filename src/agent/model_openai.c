@@ -121,9 +121,9 @@ static int add_tools(json_t *body, const struct pinfold_model_request *request)
 
     for (size_t i = 0; i < request->tool_count && r == 0; i++) {
         const struct pinfold_tool_spec *tool = &request->tools[i];
-        r = pf_json_push(tools, json_pack("{s:s,s:{s:s,s:s*,s:o}}", "type", "function", "function",
-                                          "name", tool->name, "description", tool->description,
-                                          "parameters", pf_turns_schema(tool)));
+        r = pf_json_push(tools, json_pack("{s:s,s:o}", "type", "function", "function",
+                                          pf_turns_tool(json_string(tool->name), tool->description,
+                                                        "parameters", pf_turns_schema(tool))));
     }
     return r;
 }

@@ -128,6 +128,22 @@ json_t *pf_turns_word(const char *word)
     return json_string(clean);
 }
 
+/* Put together piece by piece: a text that json_pack() may leave out, it leaves out for want of
+ * memory as well. */
+json_t *pf_turns_tool(json_t *name, const char *description, const char *key, json_t *schema)
+{
+    _cleanup_pf_json_ json_t *tool = json_object();
+    int r = pf_json_put(tool, "name", name);
+
+    if (r == 0 && description)
+        r = pf_json_put(tool, "description", json_string(description));
+    if (r < 0)
+        json_decref(schema);
+    else
+        r = pf_json_put(tool, key, schema);
+    return r < 0 ? NULL : TAKE(tool);
+}
+
 json_t *pf_turns_schema(const struct pinfold_tool_spec *tool)
 {
     bool nomem;

@@ -40,6 +40,10 @@ int pf_turns_opaque(const struct pinfold_block *block, const char *provider, jso
  * what is not A-Z a-z 0-9 _ - becomes _, and it is cut to 64. NULL: out of memory. */
 json_t *pf_turns_word(const char *word);
 
+/* What is told of a tool: its name, its description unless that is NULL, and its schema under key.
+ * Name and schema are taken, and may be NULL for want of memory. NULL: out of memory. */
+json_t *pf_turns_tool(json_t *name, const char *description, const char *key, json_t *schema);
+
 /* The schema of a tool; any object when it has none. NULL: out of memory. */
 json_t *pf_turns_schema(const struct pinfold_tool_spec *tool);
 
