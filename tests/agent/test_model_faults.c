@@ -633,7 +633,8 @@ static void models_are_made_by_provider_and_name(void **state)
         assert_string_equal(pinfold_model_name(model), "some:model");
         pinfold_model_unref(model);
     }
-    assert_int_equal(pinfold_model_open("scripted:/proc/nonexistent", NULL, &model, &err), -PINFOLD_EOS);
+    assert_int_equal(pinfold_model_open("scripted:/proc/nonexistent", NULL, &model, &err),
+                     -PINFOLD_EOS);
     assert_int_equal(pinfold_model_open("clever:x", &options, &model, &err), -PINFOLD_EVALUE);
     assert_non_null(strstr(err.msg, "there is no provider \"clever\""));
     assert_int_equal(pinfold_model_open("openai:", &options, &model, &err), -PINFOLD_EVALUE);
