@@ -90,7 +90,7 @@ void init_reside(uint32_t life, int retire, int hand_over)
             _exit(0);
         receive(life, &request, fds);
         if (!init_refuses(&request, fds))
-            pf_serve(&request, fds, &resident);
+            pf_serve(&request, fds, false, &resident);
         /* Its environment may have held secrets. */
         explicit_bzero(request.text, sizeof(request.text));
     }

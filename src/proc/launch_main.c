@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* An owner that cannot wait for the supervisor as its child must know it all the same. */
@@ -20,11 +21,27 @@ static void tell_started(int control, pid_t pid)
     (void)!send(control, &message, sizeof(message), MSG_NOSIGNAL);
 }
 
+/* What comes with a request is above the command's stdio then, where it can stay, and the command
+ * has its stdin. */
+static bool hold_null(void)
+{
+    return open("/dev/null", O_RDWR) == STDIN_FILENO && dup2(STDIN_FILENO, STDOUT_FILENO) >= 0 &&
+           dup2(STDIN_FILENO, STDERR_FILENO) >= 0;
+}
+
+/* fork(3) would keep state of the C library right that nobody asks for, by seven system calls and
+ * some writing to what has just been shared. */
+static pid_t fork_bare(void)
+{
+    return (pid_t)syscall(SYS_clone, (unsigned long)SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
 int main(void)
 {
     struct pf_wire_request request;
     int fds[PF_WIRE_MAX], count;
     sigset_t all;
+    bool nulls;
 
     if (fcntl(PF_HELPER_FD, F_SETFD, FD_CLOEXEC) < 0) {
         dprintf(STDERR_FILENO, PF_HELPER_NAME ": this program is started by pinfold itself\n");
@@ -37,18 +54,20 @@ int main(void)
     setsid();
     close_range(0, 2, 0);
     close_range(PF_HELPER_FD + 1, ~0U, 0);
+    nulls = hold_null();
     (void)!chdir("/");
     while ((count = pf_serve_receive(PF_HELPER_FD, &request, fds)) >= 0) {
-        pid_t pid = count > 0 ? fork() : 1;
+        pid_t pid = count > 0 ? fork_bare() : 1;
         if (pid == 0) {
-            pf_serve(&request, fds, NULL);
+            pf_serve(&request, fds, nulls, NULL);
             _exit(0);
         }
         if (pid < 0)
             pf_super_fail(fds[PF_WIRE_CONTROL], errno, PF_STAGE_FORK);
         else if (count > 0)
             tell_started(fds[PF_WIRE_CONTROL], pid);
-        while (count > 0)
+        /* Before Linux 5.9 there is no such call. */
+        while (close_range(PF_HELPER_FD + 1, ~0U, 0) < 0 && count > 0)
             close(fds[--count]);
     }
     return 0;

@@ -37,6 +37,7 @@ struct pf_super_spec {
     uint16_t rows, cols; /* of the terminal */
     int slave;           /* the terminal, once the supervisor has made it */
     bool fresh_signals;  /* none is ignored but SIGCHLD: the leader need not see to it */
+    bool nulls;          /* descriptors 0 to 2 are /dev/null, for reading and writing */
     const struct pf_resident *resident; /* this process goes on after the command; or NULL */
     const char *const *argv;
     const char *const *envp;

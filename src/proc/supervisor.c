@@ -78,11 +78,9 @@ static void close_span(unsigned first, unsigned last)
         close((int)fd);
 }
 
-/* Close every descriptor but the listed ones; the list is sorted in place. */
-static void close_others(int *keep, size_t count)
+/* Close every descriptor from next on but the listed ones; the list is sorted in place. */
+static void close_others(unsigned next, int *keep, size_t count)
 {
-    unsigned next = 0;
-
     for (size_t i = 1; i < count; i++)
         for (size_t j = i; j > 0 && keep[j - 1] > keep[j]; j--) {
             int t = keep[j];
@@ -118,7 +116,7 @@ static bool set_descriptors(struct pf_super_spec *spec)
         }
         keep[i] = *slots[i];
     }
-    close_others(keep, PF_COUNT(keep));
+    close_others(spec->nulls ? STDERR_FILENO + 1 : STDIN_FILENO, keep, PF_COUNT(keep));
     return true;
 }
 
