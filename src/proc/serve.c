@@ -162,6 +162,9 @@ int pf_serve_receive(int socket, struct pf_wire_request *request, int fds[static
         if (count == wanted && (request->has_blob || (size_t)len - head == request->blob_len))
             return count;
     }
+    /* The first one comes first, if there was room for any. */
+    if (count > 0 && (message.msg_flags & MSG_CTRUNC))
+        pf_super_fail(fds[PF_WIRE_CONTROL], EMFILE, PF_STAGE_SETUP);
     while (count > 0)
         close(fds[--count]);
     return 0;
