@@ -63,6 +63,7 @@ struct birth {
     const char *path;
     int socket;
     char *inner_stack;
+    struct pf_heritage *heritage;
     pid_t pid;
     int sys_errno;
 };
@@ -73,9 +74,12 @@ static int helper_main(void *arg)
 {
     struct birth *birth = arg;
     char name[] = PF_HELPER_NAME, *argv[] = { name, NULL }, *envp[] = { NULL };
-    int flags = birth->socket == PF_HELPER_FD ? fcntl(PF_HELPER_FD, F_SETFD, 0)
-                                              : dup2(birth->socket, PF_HELPER_FD);
+    int flags;
 
+    /* Before a descriptor gets another number, for which there may be no room. */
+    pf_heritage_confirm(birth->heritage);
+    flags = birth->socket == PF_HELPER_FD ? fcntl(PF_HELPER_FD, F_SETFD, 0)
+                                          : dup2(birth->socket, PF_HELPER_FD);
     if (flags >= 0)
         execve(birth->path, argv, envp);
     birth->sys_errno = errno;
@@ -100,10 +104,13 @@ static void wait_for(pid_t pid)
     }
 }
 
-int pf_helper_start(const char *path, struct pf_helper *ret, struct pinfold_error *err)
+int pf_helper_start(const char *path, struct pf_heritage *heritage, struct pf_helper *ret,
+                    struct pinfold_error *err)
 {
     _Alignas(16) char outer[8192], inner[8192];
-    struct birth birth = { .path = path, .inner_stack = inner + sizeof(inner) };
+    struct birth birth = { .path = path,
+                           .inner_stack = inner + sizeof(inner),
+                           .heritage = heritage };
     int pair[2];
     sigset_t all, old;
     pid_t pid;

@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/number.h"
 
 #define SMALL_KIB (16L * 1024) /* a resident set that is cheap to fork */
 /* So many commands at once, and forking is dear in a small process as well: each fork has all its
@@ -29,6 +28,14 @@ enum { CROWD = 4 };
  * time left, and these, or when that is so long ago: each takes a system call. */
 #define FEW 8
 #define SWEEP_NS (1 * PF_NS_PER_SEC)
+/* Commands of one helper where processor time is limited: one that is killed takes a command along
+ * that it has just been asked for. */
+enum { ASKED_MAX = 256 };
+
+/* Large, and of no use to a process that forks by itself. */
+struct heritage {
+    struct pf_heritage now, helper;
+};
 
 struct pf_launcher {
     pthread_mutex_t lock; /* of everything below; held over no wait but the helper's start */
@@ -48,6 +55,8 @@ struct pf_launcher {
     enum pf_launch_mode mode, last_mode;
     const char *helper_path; /* of a test */
     struct pf_helper helper;
+    struct heritage *heritage; /* NULL until a helper is wanted */
+    unsigned asked;            /* of the helper */
 };
 
 static int new_launcher(struct pf_launcher **ret, struct pinfold_error *err)
@@ -144,41 +153,63 @@ static pid_t fork_supervisor(const struct pf_super_spec *spec)
 
 /* The peak that the kernel keeps counts what this process was before it executed its program, a
  * large parent say. It is free to ask, and when it is small there is nothing more to know. */
-static bool is_small(void)
+static bool was_always_small(void)
 {
     struct rusage usage;
-    uint64_t total, resident;
-    char text[128];
-    const char *at = text;
-    ssize_t len;
 
-    if (getrusage(RUSAGE_SELF, &usage) < 0 || usage.ru_maxrss < SMALL_KIB)
-        return true;
-    _cleanup_close_ int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (len <= 0)
-        return false;
-    text[len] = '\0';
-    return pf_take_number(&at, UINT64_MAX, &total) && *at++ == ' ' &&
-           pf_take_number(&at, UINT64_MAX, &resident) &&
-           resident < (uint64_t)SMALL_KIB * 1024 / (uint64_t)sysconf(_SC_PAGESIZE);
+    return getrusage(RUSAGE_SELF, &usage) < 0 || usage.ru_maxrss < SMALL_KIB;
 }
 
-/* Under the lock. Whether a helper should be asked, in which case one runs. */
-static int want_helper(struct pf_launcher *launcher, bool *ret, struct pinfold_error *err)
+/* Under the lock. Whether a helper is faster than a fork of this process, and may take its place:
+ * launcher->heritage->now is then what the command must have. */
+static bool wants_helper(struct pf_launcher *launcher, const struct pf_super_spec *spec)
 {
-    char path[PATH_MAX];
-    const char *helper = launcher->helper_path;
+    bool is_auto = launcher->mode == PF_LAUNCH_AUTO, is_crowd = launcher->running >= CROWD;
+    uint64_t resident;
 
-    *ret = launcher->mode == PF_LAUNCH_HELPER ||
-           (launcher->mode == PF_LAUNCH_AUTO && (launcher->running >= CROWD || !is_small()));
-    if (!*ret || launcher->helper.socket >= 0)
+    if (launcher->mode != PF_LAUNCH_HELPER && (!is_auto || (!is_crowd && was_always_small())))
+        return false;
+    if (!launcher->heritage)
+        launcher->heritage = malloc(sizeof(*launcher->heritage));
+    /* What this process has is not known, or a directory that has no descriptor: a fork has it. */
+    if (!launcher->heritage || (spec->cwd < 0 && !spec->cwd_path) ||
+        !pf_heritage_read(&launcher->heritage->now, spec->control, &resident))
+        return false;
+    return !is_auto || is_crowd || resident >= (uint64_t)SMALL_KIB * 1024;
+}
+
+/* The processor time of a helper counts against a limit that is meant for each command. */
+static bool is_worn_out(const struct pf_launcher *launcher)
+{
+    return launcher->asked >= ASKED_MAX &&
+           launcher->heritage->now.limits[RLIMIT_CPU][1] != (uint64_t)RLIM_INFINITY;
+}
+
+/* Under the lock: see that a helper runs that has what this process has now. ret: whether one does;
+ * without one it is slower, but works. */
+static int have_helper(struct pf_launcher *launcher, bool *ret, struct pinfold_error *err)
+{
+    struct heritage *heritage = launcher->heritage;
+    bool is_auto = launcher->mode == PF_LAUNCH_AUTO;
+    const char *helper = launcher->helper_path;
+    char path[PATH_MAX];
+    int r;
+
+    *ret = true;
+    if (launcher->helper.socket >= 0 && pf_heritage_is_same(&heritage->now, &heritage->helper) &&
+        !is_worn_out(launcher))
         return 0;
-    if (!helper && !pf_helper_find(path)) {
-        *ret = false; /* slower, but works */
+    pf_helper_stop(&launcher->helper); /* it still starts what it has been asked for */
+    *ret = helper || pf_helper_find(path);
+    if (!*ret)
         return 0;
-    }
-    return pf_helper_start(helper ? helper : path, &launcher->helper, err);
+    launcher->asked = 0;
+    heritage->helper = heritage->now;
+    r = pf_helper_start(helper ? helper : path, &heritage->helper, &launcher->helper,
+                        is_auto ? NULL : err);
+    *ret = r == 0;
+    /* It takes more than a fork of this process does of what may be limited. */
+    return is_auto ? 0 : r;
 }
 
 /* Under the lock. */
@@ -197,28 +228,39 @@ static int launch_in_jail(struct pf_launcher *launcher, struct pf_super_spec *sp
             "the sandbox has died (was it killed, or out of memory?); stop it and start anew");
 }
 
+/* Under the lock. Returns 0 when the command is not started yet, 1 when it is. */
+static int launch_by_helper(struct pf_launcher *launcher, const struct pf_super_spec *spec,
+                            struct pinfold_error *err)
+{
+    bool found;
+    int r;
+
+    for (int attempt = 0; attempt < 2 && wants_helper(launcher, spec); attempt++) {
+        r = have_helper(launcher, &found, err);
+        if (r < 0 || !found)
+            return r;
+        launcher->last_mode = PF_LAUNCH_HELPER;
+        launcher->asked++;
+        r = pf_helper_ask(&launcher->helper, spec, err);
+        if (r != -PINFOLD_EBACKEND)
+            return r < 0 ? r : 1;
+        pf_helper_stop(&launcher->helper); /* it was killed while idle: try a new one */
+    }
+    return 0; /* also where a limit ends each helper at its start */
+}
+
 /* Under the lock. */
 static int launch(struct pf_launcher *launcher, struct pf_super_spec *spec, pid_t *ret_pid,
                   struct pinfold_error *err)
 {
-    bool by_helper;
     int r;
 
     *ret_pid = 0;
     if (launcher->mode == PF_LAUNCH_JAIL)
         return launch_in_jail(launcher, spec, err);
-    for (int attempt = 0;; attempt++) {
-        r = want_helper(launcher, &by_helper, err);
-        if (r < 0 || !by_helper)
-            break;
-        launcher->last_mode = PF_LAUNCH_HELPER;
-        r = pf_helper_ask(&launcher->helper, spec, err);
-        if (r != -PINFOLD_EBACKEND || attempt > 0)
-            return r;
-        pf_helper_stop(&launcher->helper); /* it was killed while idle: try a new one */
-    }
-    if (r < 0)
-        return r;
+    r = launch_by_helper(launcher, spec, err);
+    if (r != 0)
+        return r < 0 ? r : 0;
     launcher->last_mode = PF_LAUNCH_DIRECT;
     spec->stays = launcher->stays && !spec->terminal;
     spec->at_end = launcher->at_end;
@@ -584,6 +626,7 @@ static void unref(struct pf_launcher *launcher)
         bury(live);
     }
     forget_helper(launcher);
+    free(launcher->heritage);
     pthread_mutex_destroy(&launcher->lock);
     pthread_cond_destroy(&launcher->idle);
     free(launcher);

@@ -4,6 +4,7 @@
 #define PF_PROC_LAUNCHER_H
 
 #include "base/clock.h"
+#include "proc/heritage.h"
 #include "proc/run.h"
 #include "proc/super.h"
 
@@ -70,8 +71,10 @@ struct pf_helper {
  * has PATH_MAX bytes. */
 bool pf_program_find(const char *name, char *path);
 bool pf_helper_find(char *path);
-/* Start it by a vfork-style clone. Returns 0 or -PINFOLD_EOS. */
-int pf_helper_start(const char *path, struct pf_helper *ret, struct pinfold_error *err);
+/* Start it by a vfork-style clone. heritage is what this thread has read of its own; it becomes
+ * what the helper has. Returns 0 or -PINFOLD_EOS. */
+int pf_helper_start(const char *path, struct pf_heritage *heritage, struct pf_helper *ret,
+                    struct pinfold_error *err);
 /* Ask for a supervisor. Returns 0, -PINFOLD_ENOMEM, -PINFOLD_EOS or -PINFOLD_EBACKEND (the helper
  * is gone, nothing was started). */
 int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *spec,
