@@ -195,7 +195,6 @@ class Lasting(Episode):
         self.after_death()
 
     def start_owner(self) -> None:
-        self.limited = False
         if self.face in ("mcp", "http"):
             self.owner = Mcp(self.place, self.face, self.rng)
             return
@@ -322,7 +321,7 @@ class Lasting(Episode):
 
     # ---- what goes wrong ----
 
-    dead = hurt = was_trouble = shaken = limited = False
+    dead = hurt = was_trouble = shaken = False
     preloaded = False
 
     @contextlib.contextmanager
@@ -355,8 +354,6 @@ class Lasting(Episode):
             self.unkept |= kind in ("descriptors", "memory", "files", "disk")
             if kind in ("kill", "memory", "files"):
                 self.hurt = True
-            # The helper of a large owner keeps the limits that there were when it was started.
-            self.limited |= self.backend == "local" and kind in ("descriptors", "memory", "files")
             self.spoiled |= kind == "cut"
 
     def make_trouble(self, kind: str) -> contextlib.AbstractContextManager[None]:
@@ -389,14 +386,14 @@ class Lasting(Episode):
     def is_excused(self, code: int, in_trouble: bool) -> bool:
         """Whether a command may end like that. A supervisor may get its next one before it dies."""
         excused = in_trouble or self.spoiled or self.preloaded
-        excused |= self.limited or (self.shaken and code == KILLED)
+        excused |= self.shaken and code == KILLED
         self.shaken &= in_trouble
         return excused
 
     def failed(self, what: str, error: Failed) -> None:
         self.tell(f"{what} failed: {error}")
         self.count("failures")
-        if not (self.was_trouble or self.spoiled or self.preloaded or self.limited):
+        if not (self.was_trouble or self.spoiled or self.preloaded):
             raise Wrong(f"{what} failed without a reason: {error}")
 
     def died(self, what: str, error: Died) -> None:
