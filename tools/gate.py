@@ -30,7 +30,8 @@ def main(check: Check, spoil: Spoil) -> int:
     if sys.argv[1:] == ["--self-check"]:
         return self_check(check, spoil)
     found = check(root)
-    print("\n".join(found))
+    if found:
+        print("\n".join(found))
     return 1 if found else 0
 
 
