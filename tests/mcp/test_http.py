@@ -365,7 +365,7 @@ def test_read_only_is_for_all(tmp_path):
     (["--token", "x y:read_only"], "not of the form NAME:MODE"),
     (["--token", "x:read_only:0123456789abcdef"], "its value is not on the command line"),
     (["--token", "x:read_only:file:"], "its value is not on the command line"),
-    (["--token", "x:read_only:file:/nonexistent"], "No such file or directory"),
+    (["--token", "x:read_only:file:/proc/nonexistent"], "No such file or directory"),
     (["--token", "x:read_only:file:open"], "others can read it; chmod 600"),
     (["--token", "x:read_only:file:short"], "its value has 16 to 256 characters"),
     (["--token", "x:read_only:file:odd"], "its value has letters, digits and -._~+/= alone"),
