@@ -7,6 +7,9 @@ BUILD := build
 SECONDS := 600
 TARGETS :=
 
+# What root has built in somebody's checkout is theirs: after sudo make install they can go on.
+GIVE_BACK = test "$$(id -u)" != 0 || chown -hR --reference=Makefile $(BUILD)
+
 .PHONY: help run build test coverage soak bench fuzz analyze install docs deb clean fmt deps-build deps-test \
 	deps-bench deps-analyze
 
@@ -17,8 +20,8 @@ run: build ## build, and run the example: seed a project, test it, change it, br
 	@examples/run.sh $(BUILD)/pinfold
 
 build: deps-build ## leave build/pinfold and build/libpinfold.so
-	@test -f $(BUILD)/build.ninja || meson setup -Dtests=false $(BUILD)
-	@ninja -C $(BUILD)
+	@{ test -f $(BUILD)/build.ninja || meson setup -Dtests=false $(BUILD); } && ninja -C $(BUILD); \
+		r=$$?; $(GIVE_BACK) && exit $$r
 
 test: deps-test ## build with gcc, clang, sanitizers and valgrind, and run every test and gate
 	@tools/run-tests
@@ -49,10 +52,13 @@ analyze: deps-analyze ## clang-tidy, cppcheck and gcc -fanalyzer: minutes
 fuzz: deps-test ## fuzz every reader of foreign bytes: SECONDS=600 for each, TARGETS="glob wire"
 	@tools/fuzz --seconds $(SECONDS) $(TARGETS)
 
+# Both as variables of the shell: any directory's name is one word there. meson would have DESTDIR
+# begin at the build.
 install: build ## install library, headers, pkg-config file and command: PREFIX=/usr/local DESTDIR=
-	@meson configure $(BUILD) -Dprefix=$(PREFIX)
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --quiet
-	@test -n "$(DESTDIR)" || test "$$(id -u)" != 0 || ldconfig
+	@case "$$DESTDIR" in ""|/*) ;; *) DESTDIR="$$PWD/$$DESTDIR" ;; esac; \
+		meson configure $(BUILD) -Dprefix="$${PREFIX:-$(PREFIX)}" && meson install -C $(BUILD) --quiet; \
+		r=$$?; $(GIVE_BACK) && exit $$r
+	@test -n "$$DESTDIR" || test "$$(id -u)" != 0 || ldconfig
 
 docs: deps-test ## leave the manual, with a page for each header, in build/docs for a browser
 	@tools/api-reference --html $(BUILD)/docs

@@ -172,6 +172,10 @@ static int check_options(const struct pinfold_isolated_options *options, struct 
         r = check_absolute(options->rw, "rw", err);
     if (r == 0 && options->rootfs)
         r = check_absolute((const char *const[]){ options->rootfs, NULL }, "rootfs", err);
+    if (r == 0)
+        r = pf_jail_check_shown(options->ro, err);
+    if (r == 0)
+        r = pf_jail_check_shown(options->rw, err);
     if (r < 0)
         return r;
     return pf_directory_check("IsolatedSandboxBackend", options->timeout_seconds, options->env,

@@ -11,6 +11,7 @@
 
 #include <pinfold/pinfold.h>
 
+#include "cli/agent_session.h"
 #include "cli/extras.h"
 #include "cli/interrupt.h"
 #include "cli/say.h"

@@ -53,11 +53,6 @@ void pf_agent_watch(struct pf_agent_run *run, struct pinfold_agent_config *confi
 /* Show what the agent has changed, ask, and write it back. Returns the exit status. */
 int pf_agent_home(struct pf_agent_run *run);
 
-/* The conversation in a file of --session: take it in, when there is one, and write it. Return 0 or
- * a negative pinfold_code. */
-int pf_agent_session_load(struct pinfold_agent *agent, const char *path, struct pinfold_error *err);
-int pf_agent_session_save(struct pinfold_agent *agent, const char *path, struct pinfold_error *err);
-
 /* What to leave out of the copy: --exclude, and what of our own lies in the seed (a file that
  * stdout or stderr goes to, --session). ret_patterns receives up to PF_OWN_FILES texts to
  * free(). Returns a list to free(), or NULL when out of memory. */

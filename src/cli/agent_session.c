@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conversation in a file: JSON, for its owner alone to read. */
+/* The conversation in a file: JSON, for its owner alone to read. What is read may be anything, and
+ * is taken whole or not at all. */
+#include "cli/agent_session.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/agent_run.h"
 #include "cli/json.h"
 #include "cli/say.h"
 
 enum { FORM = 1 };
+/* More than any model takes in, and less than a machine has. */
+#define FILE_MAX ((size_t)256 << 20)
 
 static const char *const kinds[] = {
     [PINFOLD_BLOCK_TEXT] = "text",
@@ -68,7 +73,7 @@ static json_t *message_json(const struct pinfold_message *message)
     return pf_json_complete(object, bad);
 }
 
-static char *conversation_text(struct pinfold_agent *agent)
+char *pf_agent_session_text(struct pinfold_agent *agent)
 {
     size_t count;
     const struct pinfold_message *messages = pinfold_agent_messages(agent, &count);
@@ -111,9 +116,11 @@ static int replace(const char *path, const char *text, struct pinfold_error *err
 
 int pf_agent_session_save(struct pinfold_agent *agent, const char *path, struct pinfold_error *err)
 {
-    char *text = conversation_text(agent);
-    int r = text ? replace(path, text, err)
-                 : fail(err, PINFOLD_ENOMEM, "write", path, "out of memory");
+    char *text = pf_agent_session_text(agent);
+    int r = !text ? fail(err, PINFOLD_ENOMEM, "write", path, "out of memory")
+            : strlen(text) > FILE_MAX
+                    ? fail(err, PINFOLD_EVALUE, "write", path, "larger than 256 MiB")
+                    : replace(path, text, err);
 
     free(text);
     return r;
@@ -121,46 +128,80 @@ int pf_agent_session_save(struct pinfold_agent *agent, const char *path, struct 
 
 /* ---- reading ---- */
 
-static const char *text_of(const json_t *object, const char *name, size_t *ret_len)
+static int __attribute__((format(printf, 2, 3)))
+wrong(struct pinfold_error *err, const char *format, ...)
+{
+    va_list args;
+
+    err->code = PINFOLD_EVALUE;
+    va_start(args, format);
+    vsnprintf(err->msg, sizeof(err->msg), format, args);
+    va_end(args);
+    return -PINFOLD_EVALUE;
+}
+
+static int nomem(struct pinfold_error *err)
+{
+    err->code = PINFOLD_ENOMEM;
+    snprintf(err->msg, sizeof(err->msg), "out of memory");
+    return -PINFOLD_ENOMEM;
+}
+
+/* A word of a block: a text without NUL, or NULL where there is none. Returns false for what is no
+ * word. */
+static bool take_word(const json_t *object, const char *name, const char **ret)
 {
     const json_t *value = json_object_get(object, name);
 
-    if (ret_len)
-        *ret_len = json_string_length(value);
-    return json_string_value(value) ? json_string_value(value) : "";
+    *ret = json_string_value(value);
+    return !value || (*ret && strlen(*ret) == json_string_length(value));
 }
 
 static int add_block(struct pinfold_message *message, const json_t *json, struct pinfold_error *err)
 {
-    const char *kind = text_of(json, "kind", NULL), *id = text_of(json, "id", NULL);
-    size_t len;
-    const char *text = text_of(json, "text", &len);
+    const json_t *text = json_object_get(json, "text"), *error = json_object_get(json, "error");
+    const char *kind, *id, *name, *opaque, *value = json_string_value(text);
+    size_t len = json_string_length(text);
 
+    if (!take_word(json, "kind", &kind) || !kind)
+        return wrong(err, "it has no kind");
+    if (!take_word(json, "id", &id) || !take_word(json, "name", &name) ||
+        !take_word(json, "opaque", &opaque) || !value || (error && !json_is_boolean(error)))
+        return wrong(err, "one of text, id, name, opaque, error is missing or is not what it is "
+                          "in sessions");
     if (strcmp(kind, kinds[PINFOLD_BLOCK_TEXT]) == 0)
-        return pinfold_message_add_text(message, text, len, err);
+        return pinfold_message_add_text(message, value, len, err);
     if (strcmp(kind, kinds[PINFOLD_BLOCK_TOOL_USE]) == 0)
-        return pinfold_message_add_tool_use(message, id, text_of(json, "name", NULL), text, len,
-                                            err);
+        return pinfold_message_add_tool_use(message, id, name, value, len, err);
     if (strcmp(kind, kinds[PINFOLD_BLOCK_TOOL_RESULT]) == 0)
-        return pinfold_message_add_tool_result(message, id, text, len,
-                                               json_is_true(json_object_get(json, "error")), err);
+        return pinfold_message_add_tool_result(message, id, value, len, json_is_true(error), err);
     if (strcmp(kind, kinds[PINFOLD_BLOCK_REASONING]) == 0)
-        return pinfold_message_add_reasoning(
-                message, text, len, json_string_value(json_object_get(json, "opaque")), err);
-    err->code = PINFOLD_EVALUE;
-    snprintf(err->msg, sizeof(err->msg), "there is no kind of block \"%.40s\"", kind);
-    return -PINFOLD_EVALUE;
+        return pinfold_message_add_reasoning(message, value, len, opaque, err);
+    return wrong(err, "its kind is none of text, tool_use, tool_result, reasoning");
 }
 
-static int read_message(const json_t *json, struct pinfold_message *ret, struct pinfold_error *err)
+static int read_message(const json_t *json, size_t number, struct pinfold_message *ret,
+                        struct pinfold_error *err)
 {
     const json_t *blocks = json_object_get(json, "blocks");
+    struct pinfold_error inner = PINFOLD_ERROR_INIT;
+    const char *role;
     int r = 0;
 
-    ret->role = strcmp(text_of(json, "role", NULL), "assistant") == 0 ? PINFOLD_ROLE_ASSISTANT
-                                                                      : PINFOLD_ROLE_USER;
-    for (size_t i = 0; i < json_array_size(blocks) && r == 0; i++)
-        r = add_block(ret, json_array_get(blocks, i), err);
+    if (!take_word(json, "role", &role) || !role ||
+        (strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0))
+        return wrong(err, "message %zu: its role is neither user nor assistant", number);
+    if (!json_is_array(blocks))
+        return wrong(err, "message %zu: its blocks are no list", number);
+    ret->role = *role == 'u' ? PINFOLD_ROLE_USER : PINFOLD_ROLE_ASSISTANT;
+    for (size_t i = 0; i < json_array_size(blocks) && r == 0; i++) {
+        r = add_block(ret, json_array_get(blocks, i), &inner);
+        if (r < 0) {
+            err->code = inner.code;
+            snprintf(err->msg, sizeof(err->msg), "message %zu, block %zu: %.150s", number, i + 1,
+                     inner.msg);
+        }
+    }
     return r;
 }
 
@@ -170,13 +211,10 @@ static int take_in(struct pinfold_agent *agent, const json_t *list, struct pinfo
     struct pinfold_message *messages = calloc(count + 1, sizeof(*messages));
     int r = 0;
 
-    if (!messages) {
-        err->code = PINFOLD_ENOMEM;
-        snprintf(err->msg, sizeof(err->msg), "out of memory");
-        return -PINFOLD_ENOMEM;
-    }
+    if (!messages)
+        return nomem(err);
     for (size_t i = 0; i < count && r == 0; i++)
-        r = read_message(json_array_get(list, i), &messages[i], err);
+        r = read_message(json_array_get(list, i), i + 1, &messages[i], err);
     if (r == 0)
         r = pinfold_agent_set_messages(agent, messages, count, err);
     for (size_t i = 0; i < count; i++)
@@ -185,48 +223,109 @@ static int take_in(struct pinfold_agent *agent, const json_t *list, struct pinfo
     return r;
 }
 
-/* A FIFO must not hold us up. Returns NULL with errno. */
-static FILE *open_file(const char *path)
+/* jansson quotes what it stumbled over, which may be no text at all. */
+static int no_json(struct pinfold_error *err, const json_error_t *why)
+{
+    char *text = pf_printable(why->text);
+    int r = text ? wrong(err, "line %d: %s", why->line, text) : nomem(err);
+
+    free(text);
+    return r;
+}
+
+int pf_agent_session_read(struct pinfold_agent *agent, const char *text, size_t len,
+                          struct pinfold_error *err)
+{
+    json_error_t why = { .line = 0 };
+    json_t *all = json_loadb(text, len, JSON_ALLOW_NUL, &why);
+    int r;
+
+    if (all && json_integer_value(json_object_get(all, "pinfold_session")) == FORM &&
+        json_is_array(json_object_get(all, "messages")))
+        r = take_in(agent, json_object_get(all, "messages"), err);
+    else if (all)
+        r = wrong(err, "it is no session of this version");
+    else if (!why.text[0] || json_error_code(&why) == json_error_out_of_memory)
+        r = nomem(err); /* jansson often gives no reason at all then */
+    else
+        r = no_json(err, &why);
+    json_decref(all);
+    return r;
+}
+
+/* A FIFO must not hold us up. Returns -1 with errno. */
+static int open_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), saved = 0;
     struct stat st;
-    FILE *file;
 
     if (fd < 0)
-        return NULL;
+        return -1;
     if (fstat(fd, &st) < 0)
         saved = errno;
     else if (!S_ISREG(st.st_mode))
         saved = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
-    file = saved ? NULL : fdopen(fd, "r");
-    if (file)
-        return file;
-    saved = saved ? saved : errno;
+    else if (st.st_size > (off_t)FILE_MAX)
+        saved = EFBIG;
+    if (!saved)
+        return fd;
     close(fd);
     errno = saved;
+    return -1;
+}
+
+/* All that a descriptor has, to free(); NULL with errno. The file may grow meanwhile. */
+static char *read_all(int fd, size_t *ret_len)
+{
+    size_t capacity = 0, len = 0;
+    char *text = NULL, *more;
+    ssize_t n;
+
+    do {
+        if (len == capacity) {
+            capacity = capacity ? 2 * capacity : (size_t)64 << 10;
+            more = len > FILE_MAX ? NULL : realloc(text, capacity);
+            if (!more) {
+                free(text);
+                errno = len > FILE_MAX ? EFBIG : ENOMEM;
+                return NULL;
+            }
+            text = more;
+        }
+        n = read(fd, text + len, capacity - len);
+        len += n > 0 ? (size_t)n : 0;
+    } while (n > 0);
+    *ret_len = len;
+    if (n == 0)
+        return text;
+    free(text);
     return NULL;
+}
+
+static char *read_file(const char *path, size_t *ret_len)
+{
+    int fd = open_file(path), saved;
+    char *text = fd < 0 ? NULL : read_all(fd, ret_len);
+
+    saved = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = saved;
+    return text;
 }
 
 int pf_agent_session_load(struct pinfold_agent *agent, const char *path, struct pinfold_error *err)
 {
     struct pinfold_error inner = PINFOLD_ERROR_INIT;
-    json_error_t wrong;
-    FILE *file = open_file(path);
-    json_t *all;
+    size_t len;
+    char *text = read_file(path, &len);
     int r;
 
-    if (!file)
+    if (!text)
         return errno == ENOENT ? 0 : fail_os(err, "read", path);
-    all = json_loadf(file, JSON_ALLOW_NUL, &wrong);
-    (void)fclose(file);
-    if (json_integer_value(json_object_get(all, "pinfold_session")) != FORM ||
-        !json_is_array(json_object_get(all, "messages")))
-        r = fail(err, PINFOLD_EVALUE, "read", path,
-                 all ? "it is no session of this version" : wrong.text);
-    else
-        r = take_in(agent, json_object_get(all, "messages"), &inner);
-    if (inner.code)
+    r = pf_agent_session_read(agent, text, len, &inner);
+    if (r < 0)
         r = fail(err, inner.code, "read", path, inner.msg);
-    json_decref(all);
+    free(text);
     return r;
 }

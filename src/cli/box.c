@@ -53,6 +53,19 @@ static int make_backend(struct pf_box *box, const struct pf_options *options, co
     return pinfold_local_backend_new(&local, &box->backend, err);
 }
 
+int pf_box_check(const struct pf_options *options, struct pinfold_error *err)
+{
+    struct pf_box box = { .backend = NULL };
+    int r = pinfold_patterns_check(options->exclude, err);
+
+    if (r == 0)
+        r = pinfold_patterns_check(options->include, err);
+    if (r == 0 && options->isolated)
+        r = make_isolated(&box, options, NULL, err);
+    pinfold_backend_unref(box.backend);
+    return r;
+}
+
 static bool lies_below(const char *file, const char *directory)
 {
     char real[PATH_MAX], below[PATH_MAX];

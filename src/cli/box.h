@@ -27,6 +27,11 @@ struct pf_box {
 int pf_box_open(struct pf_box *box, const struct pf_options *options, const char *workspace,
                 struct pinfold_error *err);
 
+/* Whether the library takes what the options say, as far as their words alone can tell: patterns,
+ * names of the network, limits, directories to show. Nothing is made. Returns 0 or a negative
+ * pinfold_code. */
+int pf_box_check(const struct pf_options *options, struct pinfold_error *err);
+
 /* What was not copied back shall not be lost: keep a temporary workspace, and say where it is, or
  * that it is lost with what a service made. overlay: the workspace is one. Returns its path, which
  * lives until the close, or NULL. */

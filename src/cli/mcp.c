@@ -4,10 +4,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cli/box.h"
 #include "cli/command.h"
 #include "cli/extras.h"
 #include "cli/options.h"
 #include "cli/run.h"
+#include "cli/say.h"
 
 static int run_install(const struct pf_command *command, int argc, char **argv)
 {
@@ -55,6 +57,18 @@ static bool check_http(const struct pf_command *command, const struct pf_options
     return !found;
 }
 
+/* The sandbox is made by the first call of a client, who could mend nothing then. */
+static bool check_sandbox(const struct pf_options *options, int *ret_status)
+{
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+
+    if (pf_box_check(options, &err) == 0)
+        return true;
+    pf_say("%s", err.msg);
+    *ret_status = PF_EXIT_FAILED;
+    return false;
+}
+
 static int run_mcp(const struct pf_command *command, int argc, char **argv)
 {
     struct pf_options options;
@@ -74,7 +88,7 @@ static int run_mcp(const struct pf_command *command, int argc, char **argv)
         if (wrong)
             status = pf_usage_error(command, "%s", wrong);
         else if (check_http(command, &options, argc, argv, &status) &&
-                 !pf_check_backend(command, &options, &status))
+                 !pf_check_backend(command, &options, &status) && check_sandbox(&options, &status))
             status = pf_serve_mcp(&options);
     }
     pf_options_done(&options);

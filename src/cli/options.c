@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/box.h"
 #include "cli/extras.h"
 #include "cli/flags.h"
 #include "cli/say.h"
@@ -263,16 +264,23 @@ bool pf_options_takes(const struct pf_command *command, const char *name)
     return flag && flag->commands & command->bit;
 }
 
-const char *pf_options_check_value(const char *name, const char *value)
+int pf_options_check_value(const char *name, const char *value, struct pinfold_error *err)
 {
     const struct pf_flag *flag = find_flag(name);
-    struct pf_options options = { 0 };
+    struct pf_options options = { .isolated = true };
     const char *wrong = "out of memory";
+    int r = -PINFOLD_ENOMEM;
 
-    if (make_lists(&options, 1))
+    if (make_lists(&options, 1)) {
         wrong = flag ? pf_flag_take(flag, &options, value) : "no such option";
+        r = wrong ? -PINFOLD_EVALUE : pf_box_check(&options, err);
+    }
+    if (wrong) {
+        err->code = -r;
+        snprintf(err->msg, sizeof(err->msg), "%s", wrong);
+    }
     pf_options_done(&options);
-    return wrong;
+    return r;
 }
 
 int pf_options_each(const struct pf_command *command, int argc, char **argv,

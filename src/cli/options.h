@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <pinfold/error.h>
 #include <pinfold/limits.h>
 
 #include "cli/command.h"
@@ -135,8 +136,9 @@ void pf_options_done(struct pf_options *options);
 bool pf_options_given(const struct pf_options *options, const char *name);
 bool pf_options_takes(const struct pf_command *command, const char *name);
 
-/* What is wrong with a value of an option, or NULL. */
-const char *pf_options_check_value(const char *name, const char *value);
+/* Whether an option, and then a sandbox, takes a value. Returns 0, -PINFOLD_EVALUE (err says what
+ * is wrong with it) or -PINFOLD_ENOMEM. */
+int pf_options_check_value(const char *name, const char *value, struct pinfold_error *err);
 
 /* Tell every option in words that pf_options_parse() has found nothing wrong with; value is NULL
  * when there is none. Returns 0, or what fn returned that was not. */

@@ -135,24 +135,36 @@ static int join(struct pf_setting *setting, char ***values, size_t *count,
     return 0;
 }
 
+/* A value that no sandbox takes. */
+static int refuse(const struct pf_reading *reading, const struct pf_key *key, unsigned line,
+                  const char *why, struct pinfold_error *err)
+{
+    if (reading->file)
+        return pf_policy_wrong(reading->file, line, err, "%s: %s", key->path, why);
+    *err = (struct pinfold_error){ .code = PINFOLD_EVALUE };
+    snprintf(err->msg, sizeof(err->msg), "%s--%s: %.200s",
+             reading->source == PF_FROM_ENVIRONMENT ? "the variable for " : "", key->option, why);
+    return -PINFOLD_EVALUE;
+}
+
 int pf_policy_put(const struct pf_reading *reading, int key, unsigned line, char **values,
                   size_t count, struct pinfold_error *err)
 {
     struct pf_setting *setting = &reading->policy->settings[key];
     const struct pf_key *what = &pf_keys[key];
-    const char *file = reading->file ? reading->file : "the environment";
-    const char *wrong = NULL;
+    bool project = reading->source == PF_FROM_PROJECT;
+    /* What may not be said at all is told so, however wrong it is besides. */
+    bool check = !project || what->tightening != PF_MAY_NOT;
+    struct pinfold_error wrong = PINFOLD_ERROR_INIT;
     int r = 0;
 
-    for (size_t i = 0; i < count && !wrong && !(what->form == PF_SYNC && !*values[i]); i++)
-        wrong = pf_options_check_value(what->option, values[i]);
-    if (wrong && reading->file)
-        r = pf_policy_wrong(file, line, err, "%s: %s", what->path, wrong);
-    else if (wrong) {
-        *err = (struct pinfold_error){ .code = PINFOLD_EVALUE };
-        snprintf(err->msg, sizeof(err->msg), "the variable for --%s: %s", what->option, wrong);
-        r = -PINFOLD_EVALUE;
-    } else if (reading->source == PF_FROM_PROJECT)
+    for (size_t i = 0; check && i < count && r == 0 && !(what->form == PF_SYNC && !*values[i]); i++)
+        r = pf_options_check_value(what->option, values[i], &wrong);
+    if (r == -PINFOLD_ENOMEM)
+        *err = wrong;
+    else if (r < 0)
+        r = refuse(reading, what, line, wrong.msg, err);
+    else if (project)
         r = check_tightening(reading, what, setting, line, values, count, err);
     if (r == 0 && what->tightening == PF_MAY_ADD)
         r = join(setting, &values, &count, err);

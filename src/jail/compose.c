@@ -290,6 +290,15 @@ static int check_given(const char *path, struct pinfold_error *err)
     return check_covers(path, err);
 }
 
+int pf_jail_check_shown(const char *const *paths, struct pinfold_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && paths && paths[i]; i++)
+        r = check_given(paths[i], err);
+    return r;
+}
+
 /* Make path and its parents in the tree of the jail; what is there stays. */
 static int add_parents(struct pf_draft *draft, const char *path, int flags)
 {

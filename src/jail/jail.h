@@ -43,6 +43,10 @@ enum { PF_JAIL_NO_OVERLAY = 1 };
 int pf_jail_open(const struct pf_jail_config *config, struct pf_jail **ret,
                  struct pinfold_error *err);
 
+/* Whether directories may be shown in a sandbox, by their paths alone: nothing is looked at. paths
+ * may be NULL. Returns 0 or -PINFOLD_EVALUE. */
+int pf_jail_check_shown(const char *const *paths, struct pinfold_error *err);
+
 /* What holds each of its limits, by enum pinfold_limit; those that the owner looks after are its
  * own to know. Borrowed. */
 const enum pinfold_holder *pf_jail_holders(const struct pf_jail *jail);

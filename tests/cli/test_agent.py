@@ -378,9 +378,38 @@ def test_a_session_that_cannot_be_there_is_told(agent: Agent, session: str, reas
     assert (agent.project / "Makefile").exists() == works
 
 
+NO_MESSAGES = [
+    ("x", ": its role is neither user nor assistant"),
+    ({"role": "system", "blocks": []}, ": its role is neither user nor assistant"),
+    ({"role": "user\0", "blocks": []}, ": its role is neither user nor assistant"),
+    ({"role": "user"}, ": its blocks are no list"),
+    ({"role": "user", "blocks": {}}, ": its blocks are no list"),
+    ({"role": "user", "blocks": [1]}, ", block 1: it has no kind")]
+NO_BLOCKS = [
+    ({"kind": "odd", "text": ""}, "its kind is none of text, tool_use, tool_result, reasoning"),
+    ({"kind": "text"}, "one of text, id, name, opaque, error is missing or is not what it is in"),
+    ({"kind": "text", "text": 1}, "one of text, id, name, opaque, error is missing"),
+    ({"kind": "tool_result", "text": "", "id": "1\0x"}, "one of text, id, name, opaque, error"),
+    ({"kind": "tool_result", "text": "", "id": "1", "error": 1}, "one of text, id, name, opaque"),
+    ({"kind": "reasoning", "text": "", "opaque": {}}, "one of text, id, name, opaque, error"),
+    ({"kind": "tool_result", "text": ""}, "message: the id of a tool call is empty"),
+    ({"kind": "tool_use", "text": "{}", "id": "1"}, "message: the name of a tool call is empty")]
+
+
+def session(*messages: Any) -> str:
+    return json.dumps({"pinfold_session": 1, "messages": messages})
+
+
+def user_says(*blocks: Any) -> dict[str, Any]:
+    return {"role": "user", "blocks": [{"kind": "text", "text": "good"}, *blocks]}
+
+
 @pytest.mark.parametrize("text, reason", [
-    ("{", "expected"), ("{}", "no session"), ('{"pinfold_session": 2, "messages": []}', "no session"),
-    ('{"pinfold_session": 1, "messages": [{"blocks": [{"kind": "odd"}]}]}', 'no kind of block "odd"')])
+    ("", "line 1: "), ("{", "line 1: "), ("\n[1, }", "line 2: "), ("[]", "no session"),
+    ("{}", "no session"), ('{"pinfold_session": 2, "messages": []}', "no session"),
+    ('{"pinfold_session": 1}', "no session"), ('{"pinfold_session": 1, "messages": {}}', "no session"),
+    *((session(user_says(), message), f"message 2{reason}") for message, reason in NO_MESSAGES),
+    *((session(user_says(block)), f"message 1, block 2: {reason}") for block, reason in NO_BLOCKS)])
 def test_a_file_that_is_no_session_is_told_and_left(agent: Agent, tmp_path: Path, text: str,
                                                    reason: str) -> None:
     talk = tmp_path / "talk"
@@ -389,6 +418,15 @@ def test_a_file_that_is_no_session_is_told_and_left(agent: Agent, tmp_path: Path
     assert done.returncode == 125 and done.stdout == ""
     assert f"session {talk}: " in done.stderr and reason in done.stderr
     assert talk.read_text() == text
+
+
+def test_a_session_that_is_too_large_is_told_and_not_read(agent: Agent, tmp_path: Path) -> None:
+    talk = tmp_path / "talk"
+    with talk.open("wb") as file:
+        file.truncate((256 << 20) + 1)
+    done = agent(agent.script("Hello."), "--session", talk)
+    assert done.returncode == 125 and f"read session {talk}: File too large" in done.stderr
+    assert talk.stat().st_size == (256 << 20) + 1
 
 
 @pytest.mark.parametrize("option", ["--session", "--model"])

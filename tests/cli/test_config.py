@@ -100,7 +100,7 @@ def test_a_project_may_tighten(place):
     ('seed = "/"', 1, "seed: a file that lies in a project may not set it"),
     ('sync = true', 1, "sync: a file that lies in a project may not set it"),
     ('include = ["**"]', 1, "include: a file that lies in a project may not set it"),
-    ('rw = ["/home"]', 1, "rw: a file that lies in a project may not set it"),
+    ('rw = ["/srv"]', 1, "rw: a file that lies in a project may not set it"),
     ('rootfs = "/x"', 1, "rootfs: a file that lies in a project may not set it"),
     ('audit = "x"', 1, "audit: a file that lies in a project may not set it"),
     ('[env]\nLD_PRELOAD = "x"', 1, "env: a file that lies in a project may not set it"),
@@ -192,6 +192,57 @@ def test_a_named_file_stands_for_the_others(place):
 def test_what_is_wrong_is_told_with_its_line(place, text, said):
     path = place.user(text + "\n")
     assert place.refuse().startswith(f"{path}:{said}")
+
+
+# What no sandbox takes, whatever else is said: the option's name, a value of its list, what is told.
+NO_SANDBOX = [
+    ("network", "net", ["bad name"], 'allow entry "bad name": a byte in the name'),
+    ("network", "net", ["a.example", "b.example:99999"], 'allow entry "b.example:99999": no port'),
+    ("network", "net", ["https://a.example"], 'allow entry "https://a.example": a URL'),
+    ("exclude", "exclude", ["../x"], 'pattern "../x": a ".." component leaves the tree'),
+    ("exclude", "exclude", ["ok", "!x"], 'pattern "!x": '),
+    ("include", "include", ["src/**", "a["], "pattern \"a[\": '[' has no ']'"),
+    ("ro", "ro", ["/usr/include", "/proc"], "cannot show /proc in a sandbox: /proc there is"),
+    ("rw", "rw", ["/"], "cannot show / in a sandbox: name an absolute path below /"),
+    ("ro", "ro", ["/usr/../etc"], "cannot show /usr/../etc in a sandbox: the path has a part"),
+    ("limits.open-files", "open-files", 1, "a sandbox needs at least 16 open files"),
+    ("limits.processes", "processes", 2, "a sandbox needs at least 3 processes"),
+    ("limits.memory", "memory", 1024, "a sandbox needs at least 1048576 bytes of memory"),
+    ("limits.cpus", "cpus", 0.001, "a sandbox has 0.01 to 100000 processors"),
+]
+
+
+def test_what_a_project_may_not_say_is_told_before_what_is_wrong_with_it(place):
+    place.project_file('rw = ["/"]\n')
+    assert place.refuse().startswith("pinfold.toml:1: rw: a file that lies in a project may not set")
+    place.project_file('exclude = ["a["]\n')
+    assert place.refuse().startswith('pinfold.toml:1: exclude: pattern "a["')
+
+
+def values_of(option: str, value: Any) -> list[str]:
+    """As words of the command line."""
+    prefix = "allow=" if option == "net" else ""
+    return [f"{prefix}{one}" for one in (value if isinstance(value, list) else [value])]
+
+
+@pytest.mark.parametrize("key, option, value, said", NO_SANDBOX)
+def test_what_no_sandbox_takes_is_refused_where_it_is_read(place, key, option, value, said):
+    """Not when the first sandbox is made, which may be days later, by a server's client."""
+    section, _, name = key.rpartition(".")
+    line = f"{name} = {json.dumps(value)}\n"
+    path = place.user(f"\n[{section}]\n{line}" if section else f"\n\n{line}")
+    assert place.refuse().startswith(f"{path}:3: {key}: {said}")
+    done = place.run("mcp")
+    assert done.returncode == 125 and f"{path}:3: {key}: {said}" in done.stderr
+    path.unlink()
+    words = [f"--{option}={one}" for one in values_of(option, value)]
+    assert place.refuse(*words).startswith(f"--{option}: {said}")
+    if not isinstance(value, list) or option == "net":
+        variable = f"PINFOLD_{option.upper().replace('-', '_')}"
+        told = place.refuse(**{variable: values_of(option, value)[-1]})
+        assert told.startswith(f"the variable for --{option}: {said}")
+    done = place.run("mcp", *words)
+    assert done.returncode == 125 and said in done.stderr
 
 
 def test_a_wrong_file_is_told_as_json_too(place):

@@ -6,6 +6,7 @@
  * and the name of the call that failed are appended to FAULT_COUNT, so
  * that a first run, with FAULT_AT=0, tells how many there are. Children inherit nothing of this.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,10 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static atomic_long *count; /* shared with forked children: one call fails, not one in each */
@@ -150,6 +154,29 @@ SYSTEM(ssize_t, recv, (int fd, void *data, size_t len, int flags), (fd, data, le
 SYSTEM(ssize_t, sendmsg, (int fd, const struct msghdr *msg, int flags), (fd, msg, flags))
 SYSTEM(ssize_t, recvmsg, (int fd, struct msghdr *msg, int flags), (fd, msg, flags))
 SYSTEM(int, execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp))
+SYSTEM(int, poll, (struct pollfd * fds, nfds_t n, int timeout), (fds, n, timeout))
+SYSTEM(ssize_t, pread64, (int fd, void *data, size_t len, off64_t at), (fd, data, len, at))
+SYSTEM(ssize_t, pwrite64, (int fd, const void *data, size_t len, off64_t at), (fd, data, len, at))
+SYSTEM(ssize_t, readlink, (const char *path, char *text, size_t len), (path, text, len))
+SYSTEM(int, access, (const char *path, int mode), (path, mode))
+SYSTEM(int, chdir, (const char *path), (path))
+SYSTEM(int, chmod, (const char *path, mode_t mode), (path, mode))
+SYSTEM(int, dup3, (int from, int to, int flags), (from, to, flags))
+SYSTEM(int, flock, (int fd, int how), (fd, how))
+SYSTEM(int, fsync, (int fd), (fd))
+SYSTEM(int, rmdir, (const char *path), (path))
+SYSTEM(int, unlink, (const char *path), (path))
+SYSTEM(int, fstatfs64, (int fd, struct statfs64 *ret), (fd, ret))
+SYSTEM(int, fstatvfs64, (int fd, struct statvfs64 *ret), (fd, ret))
+SYSTEM(int, statx, (int fd, const char *path, int flags, unsigned mask, struct statx *ret),
+       (fd, path, flags, mask, ret))
+SYSTEM(int, setpgid, (pid_t pid, pid_t group), (pid, group))
+SYSTEM(pid_t, setsid, (void), ())
+SYSTEM(pid_t, fork, (void), ())
+SYSTEM(pid_t, waitpid, (pid_t pid, int *status, int flags), (pid, status, flags))
+SYSTEM(int, waitid, (idtype_t type, id_t id, siginfo_t *info, int flags), (type, id, info, flags))
+WRAP(false, DIR *, NULL, opendir, (const char *path), (path))
+WRAP(false, DIR *, NULL, fdopendir, (int fd), (fd))
 WRAP(false, char *, NULL, mkdtemp, (char *path), (path))
 WRAP(false, char *, NULL, realpath, (const char *path, char *out), (path, out))
 WRAP(false, char *, NULL, getcwd, (char *out, size_t size), (out, size))

@@ -29,7 +29,7 @@ import pytest
 from owners import BUILD, IS_ROOT, STRANGER, copy_programs
 
 HERE = Path(__file__).resolve().parent
-SECONDS = float(os.environ.get("PINFOLD_SOAK_SECONDS", "45"))
+SECONDS = float(os.environ.get("PINFOLD_SOAK_SECONDS", "60"))
 SEED = os.environ.get("PINFOLD_SOAK_SEED", str(random.randrange(1 << 32)))
 EPISODE = os.environ.get("PINFOLD_SOAK_EPISODE", "")
 ONLY = os.environ.get("PINFOLD_SOAK_ONLY", "")
