@@ -81,9 +81,6 @@ PF_RAW static int keep(void *arg)
 
     /* Those too that the C library keeps for itself. */
     pf_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, sizeof(all), 0);
-    /* Out of reach of what kills the host's process group; a session costs more, as in
-     * pf_super_settle(). */
-    RAW(setpgid, 0, 0, 0);
     RAW(chdir, "/", 0, 0);
     /* When it is woken the owner is busy with its own end, and shall go on first. */
     RAW(sched_setscheduler, 0, SCHED_BATCH, &priority);
@@ -99,7 +96,8 @@ PF_RAW static int keep(void *arg)
     return 0;
 }
 
-/* Under the lock. */
+/* Under the lock. Where it returns the keeper is out of reach of what kills the host's process
+ * group, even if it has not run yet; a session costs more, as in pf_super_settle(). */
 static pid_t begin(struct keeper *keeper)
 {
     sigset_t all, old;
@@ -109,6 +107,8 @@ static pid_t begin(struct keeper *keeper)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pid = clone(keep, keeper->stack + sizeof(keeper->stack), CLONE_VM, keeper);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (pid > 0)
+        setpgid(pid, pid);
     return pid;
 }
 

@@ -170,6 +170,24 @@ static void whatever_ends_an_owner_leaves_nothing(void **state)
     }
 }
 
+/* It need not have run yet. Somebody who kills a group gives nobody in it the time to leave it. */
+static void the_end_of_a_whole_group_is_one_as_well(void **state)
+{
+    for (int i = 0; i < 50; i++) {
+        pid_t owner = fork();
+        if (owner == 0) {
+            if (setpgid(0, 0) < 0)
+                _exit(104);
+            make();
+            kill(0, SIGKILL);
+            _exit(105);
+        }
+        assert_true(owner > 0);
+        wait_for_all();
+        assert_int_equal(count_entries(((struct place *)*state)->path), 0);
+    }
+}
+
 /* What it executes lives on, and has nothing to do with the workspace. */
 static void an_owner_that_executes_another_program_has_ended(void **state)
 {
@@ -522,6 +540,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(whatever_ends_an_owner_leaves_nothing),
+        TEST(the_end_of_a_whole_group_is_one_as_well),
         TEST(an_owner_that_executes_another_program_has_ended),
         TEST(what_is_kept_or_given_back_is_not_looked_for),
         TEST(any_number_of_things_is_kept),
