@@ -153,6 +153,7 @@ static void in_fork(void)
         close(own.held);
     own.held = -1;
     own.pid = 0;
+    own.is_let_go = false;
     own.first = NULL;
     pthread_mutex_unlock(&own.lock);
 }
@@ -211,7 +212,9 @@ static void end(void)
     own.keeper.released = true;
     close(own.held);
     own.held = -1;
-    if (!own.is_let_go)
+    if (own.is_let_go)
+        kill(own.pid, SIGCONT); /* see wait_for() */
+    else
         reap();
 }
 

@@ -440,6 +440,32 @@ static void one_that_is_let_go_is_waited_for_by_the_next(void **state)
     assert_int_equal(status, 0);
 }
 
+static bool is_stopped(pid_t pid)
+{
+    char text[512];
+
+    return read_proc(pid, "stat", text, sizeof(text)) && strstr(text, ") T ");
+}
+
+/* The kernel wakes it up where its parents are of another session; here they are of this one. */
+static void one_that_is_let_go_and_was_stopped_ends(void **state)
+{
+    pid_t owner = fork();
+
+    (void)state;
+    if (owner == 0) {
+        struct pinfold_temp_workspace *workspace = make();
+        pid_t keeper = keeper_of(getpid());
+        pf_keeper_let_go();
+        if (kill(keeper, SIGSTOP) < 0)
+            _exit(122);
+        while (!is_stopped(keeper))
+            wait_a_little();
+        _exit(pinfold_temp_workspace_free(workspace, NULL) < 0);
+    }
+    wait_for_all();
+}
+
 /* ---- forks of the owner ---- */
 
 static void a_fork_of_the_owner_ends_nothing_and_holds_nothing_back(void **state)
@@ -481,6 +507,33 @@ static void a_fork_of_the_owner_ends_nothing_and_holds_nothing_back(void **state
     let_go(place);
     wait_for_all();
     assert_int_equal(count_entries(place->path), 0);
+}
+
+/* It did not say that it ends. */
+static void a_fork_of_who_lets_go_waits_for_its_own(void **state)
+{
+    pid_t owner = fork(), child;
+    int status;
+
+    (void)state;
+    if (owner == 0) {
+        pf_keeper_let_go();
+        make();
+        child = fork();
+        if (child == 0) {
+            for (int i = 0; i < 20; i++)
+                if (pinfold_temp_workspace_free(make(), NULL) < 0 ||
+                    waitpid(-1, NULL, WNOHANG | __WALL) >= 0)
+                    _exit(125);
+            _exit(0);
+        }
+        if (waitpid(child, &status, 0) != child)
+            _exit(126);
+        _exit(status ? 127 : 0);
+    }
+    assert_int_equal(waitpid(owner, &status, 0), owner);
+    assert_int_equal(status, 0);
+    wait_for_all();
 }
 
 static void *come_and_go(void *arg)
@@ -552,7 +605,9 @@ int main(void)
         TEST(signals_do_nothing_to_it),
         TEST(one_that_was_stopped_or_killed_keeps_nobody_waiting),
         TEST(one_that_is_let_go_is_waited_for_by_the_next),
+        TEST(one_that_is_let_go_and_was_stopped_ends),
         TEST(a_fork_of_the_owner_ends_nothing_and_holds_nothing_back),
+        TEST(a_fork_of_who_lets_go_waits_for_its_own),
         TEST(threads_may_come_and_go),
         TEST(it_does_not_need_the_thread_that_started_it),
     };
