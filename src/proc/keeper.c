@@ -32,9 +32,10 @@
 static struct {
     pthread_mutex_t lock;
     struct pf_kept *_Atomic first;
-    int held;       /* the writing end of its pipe; -1: there is no keeper */
-    pid_t pid;      /* 0: there is none to be reaped */
-    bool is_let_go; /* see pf_keeper_let_go() */
+    int held;         /* the writing end of its pipe; -1: there is no keeper */
+    pid_t pid;        /* 0: there is none to be reaped */
+    bool is_let_go;   /* see pf_keeper_let_go() */
+    unsigned process; /* another number in a fork */
     bool prepared;
     char program[PATH_MAX];
     struct keeper {
@@ -155,6 +156,7 @@ static void in_fork(void)
     own.pid = 0;
     own.is_let_go = false;
     own.first = NULL;
+    own.process++;
     pthread_mutex_unlock(&own.lock);
 }
 
@@ -226,7 +228,11 @@ void pf_keeper_add(struct pf_kept *kept, enum pf_kept_kind kind, const char *pat
     pthread_mutex_lock(&own.lock);
     if (own.held < 0)
         start();
+    kept->process = own.process;
+    kept->before = NULL;
     kept->next = own.first;
+    if (kept->next)
+        kept->next->before = kept;
     own.first = kept;
     pthread_mutex_unlock(&own.lock);
 }
@@ -234,16 +240,14 @@ void pf_keeper_add(struct pf_kept *kept, enum pf_kept_kind kind, const char *pat
 /* Under the lock. */
 static void take_out(const struct pf_kept *kept)
 {
-    struct pf_kept *before = own.first;
-
-    if (before == kept) {
+    if (kept->process != own.process)
+        return; /* the parent's: what is beside it may be anything by now */
+    if (kept->next)
+        kept->next->before = kept->before;
+    if (kept->before)
+        kept->before->next = kept->next;
+    else
         own.first = kept->next;
-        return;
-    }
-    while (before && before->next != kept)
-        before = before->next;
-    if (before)
-        before->next = kept->next;
 }
 
 void pf_keeper_drop(struct pf_kept *kept)

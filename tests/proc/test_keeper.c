@@ -258,6 +258,49 @@ static void any_number_of_things_is_kept(void **state)
     assert_int_equal(count_entries(place->path), 0);
 }
 
+/* Directories that stand for control groups. */
+static void add_some(const struct place *place, struct pf_kept *kept, int from, int count)
+{
+    char path[300];
+
+    for (int i = from; i < from + count; i++) {
+        snprintf(path, sizeof(path), "%s/%02d", place->path, i);
+        pf_keeper_add(&kept[i], PF_KEPT_GROUP, strdup(path));
+        if (mkdir(path, 0700) < 0)
+            _exit(106);
+    }
+}
+
+static void remove_some(const struct place *place, const int *numbers, size_t count)
+{
+    char path[300];
+
+    assert_int_equal(count_entries(place->path), count);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "%s/%02d", place->path, numbers[i]);
+        assert_int_equal(rmdir(path), 0);
+    }
+}
+
+static void what_is_dropped_in_any_order_is_not_looked_for(void **state)
+{
+    /* The oldest, the latest, some beside each other, and what is then the oldest. */
+    static const int dropped[] = { 0, 11, 5, 6, 4, 2, 10, 1 };
+    const struct place *place = *state;
+
+    if (fork() == 0) {
+        struct pf_kept kept[12];
+        add_some(place, kept, 0, 12);
+        for (size_t i = 0; i < sizeof(dropped) / sizeof(*dropped); i++) {
+            pf_keeper_drop(&kept[dropped[i]]);
+            pf_keeper_drop(&kept[dropped[i]]);
+        }
+        raise(SIGKILL);
+    }
+    wait_for_all();
+    remove_some(place, dropped, sizeof(dropped) / sizeof(*dropped));
+}
+
 /* Who may write to the directory that a workspace is in may exchange it for what is not one. */
 static void what_was_exchanged_for_something_else_stays(void **state)
 {
@@ -509,6 +552,36 @@ static void a_fork_of_the_owner_ends_nothing_and_holds_nothing_back(void **state
     assert_int_equal(count_entries(place->path), 0);
 }
 
+/* What its threads had may have been overwritten, by which nobody has dropped anything. */
+static void a_fork_may_drop_what_is_its_parents(void **state)
+{
+    const struct place *place = *state;
+    pid_t owner = fork(), child;
+
+    if (owner == 0) {
+        struct pf_kept kept[5];
+        add_some(place, kept, 0, 3);
+        child = fork();
+        if (child == 0) {
+            add_some(place, kept, 3, 2);
+            memset(&kept[0], 0xff, sizeof(kept[0]));
+            memset(&kept[2], 0xff, sizeof(kept[2]));
+            pf_keeper_drop(&kept[1]);
+            pf_keeper_drop(&kept[3]);
+            raise(SIGKILL);
+        }
+        waitpid(child, NULL, 0);
+        tell(place);
+        pause();
+    }
+    wait_until_told(place);
+    while (count_entries(place->path) > 4)
+        wait_a_little();
+    assert_int_equal(kill(owner, SIGKILL), 0);
+    wait_for_all();
+    remove_some(place, (const int[]){ 3 }, 1);
+}
+
 /* It did not say that it ends. */
 static void a_fork_of_who_lets_go_waits_for_its_own(void **state)
 {
@@ -597,6 +670,7 @@ int main(void)
         TEST(an_owner_that_executes_another_program_has_ended),
         TEST(what_is_kept_or_given_back_is_not_looked_for),
         TEST(any_number_of_things_is_kept),
+        TEST(what_is_dropped_in_any_order_is_not_looked_for),
         TEST(what_was_exchanged_for_something_else_stays),
         TEST(the_host_does_not_see_it),
         TEST(there_is_one_and_it_ends_with_the_last_thing),
@@ -607,6 +681,7 @@ int main(void)
         TEST(one_that_is_let_go_is_waited_for_by_the_next),
         TEST(one_that_is_let_go_and_was_stopped_ends),
         TEST(a_fork_of_the_owner_ends_nothing_and_holds_nothing_back),
+        TEST(a_fork_may_drop_what_is_its_parents),
         TEST(a_fork_of_who_lets_go_waits_for_its_own),
         TEST(threads_may_come_and_go),
         TEST(it_does_not_need_the_thread_that_started_it),
