@@ -113,11 +113,15 @@ static pid_t begin(struct keeper *keeper)
     return pid;
 }
 
+/* There in a program that is built with ThreadSanitizer. */
+extern void __tsan_init(void) __attribute__((weak, visibility("default")));
+
 /* Valgrind ends a program that clones like this. It shows programs no vDSO, which all others
- * have. */
+ * have. ThreadSanitizer takes the keeper for a fork, and sets to rights in it, on its small stack,
+ * what is the owner's. */
 static bool may_begin(void)
 {
-    return getauxval(AT_SYSINFO_EHDR) != 0;
+    return getauxval(AT_SYSINFO_EHDR) != 0 && !__tsan_init;
 }
 
 #else
