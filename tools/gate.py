@@ -30,7 +30,8 @@ def main(check: Check, spoil: Spoil) -> int:
     if sys.argv[1:] == ["--self-check"]:
         return self_check(check, spoil)
     found = check(root)
-    print("\n".join(found))
+    for fault in found:
+        print(fault)
     return 1 if found else 0
 
 

@@ -22,6 +22,9 @@ BELOW: dict[str, set[str]] = {
     "mcp": {"cli"},  # its options, and the sandbox that they describe
 }
 
+# What one room uses of another, where that is not all of it.
+ONLY: dict[tuple[str, str], set[str]] = {("tree", "proc"): {"proc/keeper.h"}}
+
 
 def faults(below: dict[str, set[str]]) -> list[str]:
     """Where a table like BELOW climbs, runs in a circle, or has a face use what is not public."""

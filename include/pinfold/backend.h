@@ -331,10 +331,10 @@ struct pinfold_local_options {
     const char *const *env;     /* NULL-terminated "NAME=value"; wins over what is inherited */
     /* This process ends right after close: do not wait there for the supervisor of the last
      * command, which holds the workspace's directory and ends when this process has. It then also
-     * sweeps beside the workspace, so that pinfold_temp_workspace_free() does not, and that does
-     * not wait for what would delete the workspace of a process that is killed. Saves a
+     * sweeps beside the workspace, so that pinfold_temp_workspace_free() does not. That does not
+     * wait either for the process that would delete the workspace of a killed owner. Saves a
      * short-lived program that removes the workspace 0.2 ms, or milliseconds where the disk is
-     * busy. Who adopts orphans reaps them. */
+     * busy. Who adopts orphans reaps both. */
     bool process_ends;
 };
 

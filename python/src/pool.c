@@ -221,26 +221,35 @@ int pf_pool_submit(struct pf_job *job)
 
 /* ---- threads of their own ---- */
 
+static void end_alone(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    pool.alone--;
+    pthread_cond_broadcast(&pool.calm);
+    pthread_mutex_unlock(&pool.lock);
+}
+
 static void *work_alone(void *arg)
 {
     struct pf_job *job = arg;
 
     job->run(job);
-    pthread_mutex_lock(&pool.lock);
-    pool.alone--;
-    pthread_cond_broadcast(&pool.calm);
-    pthread_mutex_unlock(&pool.lock);
+    end_alone();
     return NULL;
 }
 
+/* Counted first, since the job may be done before its thread is known to have been made; and made
+ * without the lock, for the reason that add_thread() has. */
 int pf_pool_start(struct pf_job *job)
 {
     int r;
 
     pthread_mutex_lock(&pool.lock);
-    r = start_thread(work_alone, job, STACK_ALONE);
-    pool.alone += r == 0;
+    pool.alone++;
     pthread_mutex_unlock(&pool.lock);
+    r = start_thread(work_alone, job, STACK_ALONE);
+    if (r != 0)
+        end_alone();
     return r;
 }
 

@@ -64,10 +64,11 @@ static json_t *reasoning_json(const struct pinfold_block *block, int *ret_r)
     return json;
 }
 
-static json_t *block_json(const struct pinfold_block *block, int *ret_r)
+static json_t *block_json(const struct pinfold_block *block, const void *unused, int *ret_r)
 {
     json_t *json = NULL;
 
+    (void)unused;
     *ret_r = 0;
     switch (block->kind) {
     case PINFOLD_BLOCK_REASONING:
@@ -88,24 +89,6 @@ static json_t *block_json(const struct pinfold_block *block, int *ret_r)
     return json;
 }
 
-static int add_turn(json_t *messages, const struct pf_turn *turn)
-{
-    const char *role = turn->role == PINFOLD_ROLE_USER ? "user" : "assistant";
-    _cleanup_pf_json_ json_t *content = json_array();
-    int r = content ? 0 : -PINFOLD_ENOMEM;
-
-    for (size_t i = 0; i < turn->count && r == 0; i++) {
-        json_t *block = block_json(turn->blocks[i], &r);
-        if (r < 0)
-            json_decref(block);
-        else if (block)
-            r = pf_json_push(content, block);
-    }
-    if (r < 0 || json_array_size(content) == 0)
-        return r;
-    return pf_json_push(messages, json_pack("{s:s,s:O}", "role", role, "content", content));
-}
-
 static int add_tools(json_t *body, const struct pinfold_model_request *request)
 {
     json_t *tools = json_array();
@@ -113,9 +96,8 @@ static int add_tools(json_t *body, const struct pinfold_model_request *request)
 
     for (size_t i = 0; i < request->tool_count && r == 0; i++) {
         const struct pinfold_tool_spec *tool = &request->tools[i];
-        r = pf_json_push(tools,
-                         json_pack("{s:s,s:s*,s:o}", "name", tool->name, "description",
-                                   tool->description, "input_schema", pf_turns_schema(tool)));
+        r = pf_json_push(tools, pf_turns_tool(json_string(tool->name), tool->description,
+                                              "input_schema", pf_turns_schema(tool)));
     }
     return r;
 }
@@ -146,7 +128,7 @@ static json_t *body_json(const struct pf_model_client *client,
     int r = body ? pf_turns_make(request, &turns) : -PINFOLD_ENOMEM;
 
     for (size_t i = 0; i < turns.count && r == 0; i++)
-        r = add_turn(messages, &turns.list[i]);
+        r = pf_turns_push(messages, &turns.list[i], block_json, NULL);
     pf_turns_done(&turns);
     if (r == 0)
         r = add_settings(body, client, request);
@@ -523,7 +505,7 @@ static int converse(void *state, const struct pinfold_model_request *request,
         .cancel = cancel,
     };
     _cleanup_pf_json_ json_t *body = body_json(&model->client, request);
-    int r = body ? pf_model_call_body(&call, body, err) : pf_fail_nomem(err);
+    int r = pf_model_call_body(&call, body, err);
 
     stream.has_sampling = has_sampling(body);
     return r < 0 ? r : pf_model_call_perform(&call, err);

@@ -101,7 +101,7 @@ static int converse(void *state, const struct pinfold_model_request *request,
         .cancel = cancel,
     };
     _cleanup_pf_json_ json_t *body = pf_bedrock_body(&model->client, request);
-    int r = body ? pf_model_call_body(&call, body, err) : pf_fail_nomem(err);
+    int r = pf_model_call_body(&call, body, err);
 
     return r < 0 ? r : pf_model_call_perform(&call, err);
 }

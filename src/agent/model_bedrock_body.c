@@ -44,10 +44,14 @@ static json_t *reasoning_json(const struct pinfold_block *block, int *ret_r)
     text = json_object_get(own, "reasoningText");
     if (text)
         *ret_r = pf_json_put(text, "text", pf_turns_text(block));
-    return json_pack("{s:o}", "reasoningContent", own);
+    own = json_pack("{s:o}", "reasoningContent", own);
+    if (!own)
+        *ret_r = -PINFOLD_ENOMEM;
+    return own;
 }
 
-static json_t *block_json(const struct pinfold_block *block, bool with_status, int *ret_r)
+/* with_status: a bool. */
+static json_t *block_json(const struct pinfold_block *block, const void *with_status, int *ret_r)
 {
     json_t *json = NULL;
 
@@ -63,7 +67,7 @@ static json_t *block_json(const struct pinfold_block *block, bool with_status, i
                          "name", pf_turns_word(block->name), "input", pf_turns_input(block));
         break;
     case PINFOLD_BLOCK_TOOL_RESULT:
-        json = result_json(block, with_status);
+        json = result_json(block, *(const bool *)with_status);
         break;
     }
     if (!json)
@@ -71,30 +75,12 @@ static json_t *block_json(const struct pinfold_block *block, bool with_status, i
     return json;
 }
 
-static int add_turn(json_t *messages, const struct pf_turn *turn, bool with_status)
-{
-    const char *role = turn->role == PINFOLD_ROLE_USER ? "user" : "assistant";
-    _cleanup_pf_json_ json_t *content = json_array();
-    int r = content ? 0 : -PINFOLD_ENOMEM;
-
-    for (size_t i = 0; i < turn->count && r == 0; i++) {
-        json_t *block = block_json(turn->blocks[i], with_status, &r);
-        if (r < 0)
-            json_decref(block);
-        else if (block)
-            r = pf_json_push(content, block);
-    }
-    if (r < 0 || json_array_size(content) == 0)
-        return r;
-    return pf_json_push(messages, json_pack("{s:s,s:O}", "role", role, "content", content));
-}
-
 static int add_tool(json_t *tools, json_t *name, const char *description, json_t *schema)
 {
-    return pf_json_push(tools,
-                        json_pack("{s:{s:o,s:s*,s:{s:o}}}", "toolSpec", "name", name, "description",
-                                  description && *description ? description : NULL, "inputSchema",
-                                  "json", schema));
+    return pf_json_push(
+            tools, json_pack("{s:o}", "toolSpec",
+                             pf_turns_tool(name, description && *description ? description : NULL,
+                                           "inputSchema", json_pack("{s:o}", "json", schema))));
 }
 
 /* Calls in the conversation need tools in the request, even when none are offered any more. */
@@ -165,11 +151,13 @@ json_t *pf_bedrock_body(const struct pf_model_client *client,
                         const struct pinfold_model_request *request)
 {
     _cleanup_pf_json_ json_t *body = json_pack("{s:[]}", "messages");
+    const bool with_status = knows_status(client);
     struct pf_turns turns = { .count = 0 };
     int r = body ? pf_turns_make(request, &turns) : -PINFOLD_ENOMEM;
 
     for (size_t i = 0; i < turns.count && r == 0; i++)
-        r = add_turn(json_object_get(body, "messages"), &turns.list[i], knows_status(client));
+        r = pf_turns_push(json_object_get(body, "messages"), &turns.list[i], block_json,
+                          &with_status);
     if (r == 0)
         r = add_settings(body, client, request);
     if (r == 0)

@@ -310,7 +310,7 @@ int pf_model_call_body(struct pf_model_call *call, json_t *json, struct pinfold_
 {
     size_t len;
 
-    if (call->client->extra && json_object_update(json, call->client->extra) < 0)
+    if (!json || (call->client->extra && json_object_update(json, call->client->extra) < 0))
         return pf_fail_nomem(err);
     len = json_dumpb(json, NULL, 0, JSON_COMPACT);
     call->body = (struct pf_buf)PF_BUF_INIT(BODY_MAX);

@@ -123,8 +123,8 @@ struct pf_model_call {
     int64_t asked_ns; /* the provider wants a wait of so long; -1: it says nothing */
 };
 
-/* Make the body of a call of json, with the client's extra over it. Returns 0 or
- * -PINFOLD_ENOMEM. */
+/* Make the body of a call of json, with the client's extra over it; NULL: there was no memory for
+ * it. Returns 0, -PINFOLD_EVALUE (it is too large) or -PINFOLD_ENOMEM. */
 int pf_model_call_body(struct pf_model_call *call, json_t *json, struct pinfold_error *err);
 
 /* Have a call answered. Returns 0 or how it failed; the call's reply is in its out. */

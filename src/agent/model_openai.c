@@ -121,9 +121,9 @@ static int add_tools(json_t *body, const struct pinfold_model_request *request)
 
     for (size_t i = 0; i < request->tool_count && r == 0; i++) {
         const struct pinfold_tool_spec *tool = &request->tools[i];
-        r = pf_json_push(tools, json_pack("{s:s,s:{s:s,s:s*,s:o}}", "type", "function", "function",
-                                          "name", tool->name, "description", tool->description,
-                                          "parameters", pf_turns_schema(tool)));
+        r = pf_json_push(tools, json_pack("{s:s,s:o}", "type", "function", "function",
+                                          pf_turns_tool(json_string(tool->name), tool->description,
+                                                        "parameters", pf_turns_schema(tool))));
     }
     return r;
 }
@@ -177,7 +177,7 @@ static int converse(void *state, const struct pinfold_model_request *request,
         .cancel = cancel,
     };
     _cleanup_pf_json_ json_t *body = pf_openai_body(model, request, stream.dialect);
-    int r = body ? pf_model_call_body(&call, body, err) : pf_fail_nomem(err);
+    int r = pf_model_call_body(&call, body, err);
 
     return r < 0 ? r : pf_model_call_perform(&call, err);
 }

@@ -75,7 +75,6 @@ static bool mend(struct pf_model_call *call, const struct pf_model_trouble *trou
     struct pf_openai_dialect *dialect = &stream->dialect;
     const char *message = trouble->message.data ? trouble->message.data : "";
     struct pinfold_error ignored;
-    bool ok;
 
     if (trouble->status != 400 && trouble->status != 422)
         return false;
@@ -91,8 +90,7 @@ static bool mend(struct pf_model_call *call, const struct pf_model_trouble *trou
     }
     _cleanup_pf_json_ json_t *body = pf_openai_body(stream->model, stream->request, *dialect);
     pf_buf_done(&call->body);
-    ok = body && pf_model_call_body(call, body, &ignored) == 0;
-    return ok;
+    return pf_model_call_body(call, body, &ignored) == 0;
 }
 
 /* ---- text ---- */

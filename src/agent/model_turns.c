@@ -128,6 +128,43 @@ json_t *pf_turns_word(const char *word)
     return json_string(clean);
 }
 
+int pf_turns_push(json_t *messages, const struct pf_turn *turn,
+                  json_t *(*block_json)(const struct pinfold_block *block, const void *ctx,
+                                        int *ret_r),
+                  const void *ctx)
+{
+    const char *role = turn->role == PINFOLD_ROLE_USER ? "user" : "assistant";
+    _cleanup_pf_json_ json_t *content = json_array();
+    int r = content ? 0 : -PINFOLD_ENOMEM;
+
+    for (size_t i = 0; i < turn->count && r == 0; i++) {
+        json_t *block = block_json(turn->blocks[i], ctx, &r);
+        if (r < 0)
+            json_decref(block);
+        else if (block)
+            r = pf_json_push(content, block);
+    }
+    if (r < 0 || json_array_size(content) == 0)
+        return r;
+    return pf_json_push(messages, json_pack("{s:s,s:O}", "role", role, "content", content));
+}
+
+/* Put together piece by piece: a text that json_pack() may leave out, it leaves out for want of
+ * memory as well. */
+json_t *pf_turns_tool(json_t *name, const char *description, const char *key, json_t *schema)
+{
+    _cleanup_pf_json_ json_t *tool = json_object();
+    int r = pf_json_put(tool, "name", name);
+
+    if (r == 0 && description)
+        r = pf_json_put(tool, "description", json_string(description));
+    if (r < 0)
+        json_decref(schema);
+    else
+        r = pf_json_put(tool, key, schema);
+    return r < 0 ? NULL : TAKE(tool);
+}
+
 json_t *pf_turns_schema(const struct pinfold_tool_spec *tool)
 {
     bool nomem;

@@ -40,6 +40,18 @@ int pf_turns_opaque(const struct pinfold_block *block, const char *provider, jso
  * what is not A-Z a-z 0-9 _ - becomes _, and it is cut to 64. NULL: out of memory. */
 json_t *pf_turns_word(const char *word);
 
+/* Append a turn, as {"role", "content"}, to messages, unless nothing of it is sent. block_json
+ * makes what is sent of a block; NULL and *ret_r 0: nothing. ctx is its own. Returns 0 or
+ * -PINFOLD_ENOMEM. */
+int pf_turns_push(json_t *messages, const struct pf_turn *turn,
+                  json_t *(*block_json)(const struct pinfold_block *block, const void *ctx,
+                                        int *ret_r),
+                  const void *ctx);
+
+/* What is told of a tool: its name, its description unless that is NULL, and its schema under key.
+ * Name and schema are taken, and may be NULL for want of memory. NULL: out of memory. */
+json_t *pf_turns_tool(json_t *name, const char *description, const char *key, json_t *schema);
+
 /* The schema of a tool; any object when it has none. NULL: out of memory. */
 json_t *pf_turns_schema(const struct pinfold_tool_spec *tool);
 

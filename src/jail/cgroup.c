@@ -49,16 +49,9 @@ static bool put_number(const struct pf_cgroup_place *place, const char *dir, con
     return put(place, dir, file, text);
 }
 
-/* The owner's number and the namespace that it is of, which others may share our groups with: there
- * it is another process, or none. */
-static unsigned long own_namespace(void)
-{
-    struct stat st;
-
-    return stat("/proc/self/ns/pid", &st) < 0 ? 0 : (unsigned long)st.st_ino;
-}
-
-/* Groups that an owner left because it was killed. One that is in use cannot be removed. */
+/* Groups that an owner left because it was killed. One that is in use cannot be removed. Their
+ * names have the owner's number and the namespace that it is of: others, where it is another
+ * process or none, may share our groups with us. */
 static void sweep(const char *parent, unsigned long namespace)
 {
     struct dirent *entry;
@@ -100,15 +93,18 @@ static bool has_controller(const char *list, const char *end, const char *contro
 /* What a process knows of its groups, read once. */
 struct self {
     const struct pf_cgroup_place *place;
-    char text[8192]; /* as /proc/self/cgroup: lines "number:controllers:path" */
+    unsigned long namespace; /* of processes; 0: unknown */
+    char text[8192];         /* as /proc/self/cgroup: lines "number:controllers:path" */
 };
 
 static void read_self(const struct pf_cgroup_place *place, struct self *self)
 {
     _cleanup_close_ int fd = open(place->self, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd < 0 ? -1 : read(fd, self->text, sizeof(self->text) - 1);
+    struct stat st;
 
     self->place = place;
+    self->namespace = stat("/proc/self/ns/pid", &st) < 0 ? 0 : (unsigned long)st.st_ino;
     self->text[len < 0 ? 0 : len] = '\0';
 }
 
@@ -133,19 +129,18 @@ static void drop(struct pf_cgroup *cgroup, int i)
 }
 
 /* Returns its path, which is cgroup's, or NULL. */
-static const char *make(struct pf_cgroup *cgroup, const char *parent)
+static const char *make(struct pf_cgroup *cgroup, const struct self *self, const char *parent)
 {
-    unsigned long namespace = own_namespace();
     char digits[9];
     int i = 0;
 
     if (faccessat(AT_FDCWD, parent, W_OK, AT_EACCESS) < 0)
         return NULL; /* most users may make none: no keeper for these */
-    sweep(parent, namespace);
+    sweep(parent, self->namespace);
     while (cgroup->dirs[i])
         i++;
     pf_random_hex(digits, 8);
-    if (asprintf(&cgroup->dirs[i], "%s/" PREFIX "%d-%lu-%s", parent, (int)getpid(), namespace,
+    if (asprintf(&cgroup->dirs[i], "%s/" PREFIX "%d-%lu-%s", parent, (int)getpid(), self->namespace,
                  digits) < 0) {
         cgroup->dirs[i] = NULL;
         return NULL;
@@ -161,7 +156,7 @@ static const char *make_old(struct pf_cgroup *cgroup, const struct self *self,
 {
     char parent[PATH_MAX];
 
-    return own_group(self, controller, parent, sizeof(parent)) ? make(cgroup, parent) : NULL;
+    return own_group(self, controller, parent, sizeof(parent)) ? make(cgroup, self, parent) : NULL;
 }
 
 /* Keep a group that limits, and remove one that does not: it is the last. Returns limits. */
@@ -228,7 +223,7 @@ static void make_new_group(const struct self *self, const struct pinfold_limits 
         return;
     slash = strrchr(parent, '/');
     *slash = '\0';
-    dir = make(cgroup, parent);
+    dir = make(cgroup, self, parent);
     if (!dir)
         return;
     cgroup->limits_processes = put_number(place, dir, "pids.max", limits->processes);

@@ -8,14 +8,12 @@
 #include "mcp/clock.h"
 #include "mcp/http_state.h"
 
-#define SECOND_NS INT64_C(1000000000)
-
 /* A whole request comes within this time after its connection was made, or after the request
  * before it; a connection that is idle is closed then, too. */
-#define REQUEST_NS (15 * SECOND_NS)
+#define REQUEST_NS (15 * PF_MCP_SECOND)
 
 /* Something is said on a stream that often, so that proxies do not take it for dead. */
-#define KEEPALIVE_NS (15 * SECOND_NS)
+#define KEEPALIVE_NS (15 * PF_MCP_SECOND)
 
 /* A stream waits; has its client hung up? */
 static void look_at_reader(struct pf_http_reader *reader, int64_t now)

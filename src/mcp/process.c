@@ -20,8 +20,8 @@ enum { RUNNING_MAX = 16, ENDED_MAX = 16 };
 
 /* Whoever waits looks this often whether he is still to; and lets output that has begun to come
  * go on this long, so that a burst is one result. */
-#define LOOK_NS INT64_C(100000000)
-#define SETTLE_NS INT64_C(100000000)
+#define LOOK_NS (PF_MCP_SECOND / 10)
+#define SETTLE_NS (PF_MCP_SECOND / 10)
 
 struct pf_mcp_process {
     char id[PF_MCP_ID_SIZE];

@@ -8,12 +8,12 @@
 #include "mcp/state.h"
 
 /* Not more often than this; and a message is not longer. */
-#define PROGRESS_NS INT64_C(200000000)
+#define PROGRESS_NS (PF_MCP_SECOND / 5)
 enum { MESSAGE_MAX = 400 };
 
 /* How long a request may be silent: clients give up those of which they hear nothing. And how many
  * of one client are told of at one time. */
-#define BEAT_NS INT64_C(5000000000)
+#define BEAT_NS (5 * PF_MCP_SECOND)
 enum { BEATS_MAX = 32 };
 
 /* The end of a text, from the start of a line or of a character on, without what could move the

@@ -17,7 +17,7 @@
 enum { THREADS_MAX = 512 };
 
 /* How long output that was cut is kept after it was last looked at. */
-#define OUTPUT_NS INT64_C(1800000000000)
+#define OUTPUT_NS (1800 * PF_MCP_SECOND)
 
 int pf_mcp_nomem(struct pinfold_error *err)
 {

@@ -20,7 +20,7 @@
 
 /* A client that has closed its end may have asked for something just before: what is quick is
  * still answered. Nobody waits longer for a reader that does not read. */
-#define GRACE_NS INT64_C(500000000)
+#define GRACE_NS (PF_MCP_SECOND / 2)
 
 /* How often a writer that waits looks whether it is still to. */
 enum { LOOK_MS = 100 };

@@ -10,8 +10,8 @@
 
 /* How long the first request waits for a client that has roots and does not name them, and how
  * often whoever waits looks whether he is still to. */
-#define ROOTS_NS INT64_C(3000000000)
-#define LOOK_NS INT64_C(50000000)
+#define ROOTS_NS (3 * PF_MCP_SECOND)
+#define LOOK_NS (PF_MCP_SECOND / 20)
 /* Files of up to PINFOLD_READ_MAX_BYTES that are in memory at once. */
 enum { READERS_MAX = 4 };
 

@@ -83,6 +83,24 @@ static int flush(struct pinfold_sandbox *sandbox, struct pf_session *session, co
     return r < 0 ? r : pf_session_sync(session, &config, dest, NULL, ret_result, cancel, err);
 }
 
+/* Begin to flush, or to plan that. Returns 1 with what is needed for it, 0 when there is nowhere to
+ * flush to, which nobody minds, started or not. */
+static int begin(struct pinfold_sandbox *sandbox, const char *name, const char *dest,
+                 char **ret_dest, struct pf_session **ret_session, struct pinfold_error *err)
+{
+    struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT(name);
+    int r;
+
+    event.path = dest;
+    r = pf_view_refuse(sandbox, &event, err);
+    if (r == 0)
+        r = flush_dest(sandbox, dest, ret_dest, err);
+    if (r < 0 || !*ret_dest)
+        return r;
+    r = pf_sandbox_begin(sandbox, ret_session, err);
+    return r < 0 ? r : 1;
+}
+
 int pinfold_sandbox_flush(struct pinfold_sandbox *sandbox, const char *dest,
                           struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                           struct pinfold_error *err)
@@ -97,22 +115,14 @@ int pinfold_sandbox_flush_except(struct pinfold_sandbox *sandbox, const char *de
     PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result unused = { 0 };
     _cleanup_operation_ struct pf_session *session = NULL;
     _cleanup_free_ char *expanded = NULL;
-    struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.flush");
     int r;
 
     if (ret_result)
         memset(ret_result, 0, sizeof(*ret_result));
     else
         ret_result = &unused;
-    event.path = dest;
-    r = pf_view_refuse(sandbox, &event, err);
-    if (r < 0)
-        return r;
-    r = flush_dest(sandbox, dest, &expanded, err);
-    if (r < 0 || !expanded)
-        return r; /* nowhere to flush to: nothing done, started or not */
-    r = pf_sandbox_begin(sandbox, &session, err);
-    if (r < 0)
+    r = begin(sandbox, "sandbox.flush", dest, &expanded, &session, err);
+    if (r <= 0)
         return r;
     r = flush(sandbox, session, expanded, except, ret_result, cancel, err);
     return r < 0 ? r : 1;
@@ -131,22 +141,15 @@ int pinfold_sandbox_plan_flush(struct pinfold_sandbox *sandbox, const char *dest
 {
     PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result unused = { 0 };
     PF_CLEANUP(pinfold_plan_done) struct pinfold_plan plan = { 0 };
-    struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.plan_flush");
     _cleanup_operation_ struct pf_session *session = NULL;
     _cleanup_free_ char *expanded = NULL;
     int r;
 
     memset(ret_plan, 0, sizeof(*ret_plan));
-    event.path = dest;
-    r = pf_view_refuse(sandbox, &event, err);
-    if (r < 0)
+    r = begin(sandbox, "sandbox.plan_flush", dest, &expanded, &session, err);
+    if (r <= 0)
         return r;
-    r = flush_dest(sandbox, dest, &expanded, err);
-    if (r < 0 || !expanded)
-        return r;
-    r = pf_sandbox_begin(sandbox, &session, err);
-    if (r == 0)
-        r = pf_session_sync(session, &sandbox->sync, expanded, &plan, &unused, cancel, err);
+    r = pf_session_sync(session, &sandbox->sync, expanded, &plan, &unused, cancel, err);
     if (r < 0)
         return r;
     *ret_plan = plan;

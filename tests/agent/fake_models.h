@@ -4,71 +4,38 @@
 #ifndef TESTS_AGENT_FAKE_MODELS_H
 #define TESTS_AGENT_FAKE_MODELS_H
 
-#include <fcntl.h>
 #include <jansson.h>
 #include <pinfold/model.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "net/http.h"
+#include "agent/talk.h"
+#include "fake_service.h"
 
 #define KEY "sk-test-0123456789"
 
-static struct {
-    pid_t pid;
-    int leash;
-    char endpoint[100];
-} fake;
+static struct fake_service fake;
+static struct pinfold_message hello; /* "hello", for any request */
 
-static inline int start_fake(void **state)
+static inline int set_up(void **state)
 {
-    char *argv[] = { (char[]){ "python3" }, getenv("PINFOLD_FAKE_MODELS"), NULL };
-    posix_spawn_file_actions_t actions;
-    int in[2], out[2];
-    char line[1000] = "";
-    json_t *said;
-    FILE *from;
+    static const char *const others[] = { "ANTHROPIC_API_KEY", "OPENAI_API_KEY",
+                                          "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_BASE_URL",
+                                          "OPENAI_BASE_URL" };
 
     (void)state;
-    if (!argv[1]) {
-        print_message("PINFOLD_FAKE_MODELS does not name the fake\n");
-        return -1;
-    }
-    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    assert_int_equal(posix_spawn(&fake.pid, "/usr/bin/python3", &actions, NULL, argv, environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(in[0]);
-    close(out[1]);
-    fake.leash = in[1];
-    from = fdopen(out[0], "re");
-    if (!fgets(line, sizeof(line), from)) {
-        print_message("the fake did not start\n");
-        return -1;
-    }
-    fclose(from);
-    said = json_loads(line, 0, NULL);
-    snprintf(fake.endpoint, sizeof(fake.endpoint), "%s",
-             json_string_value(json_object_get(said, "endpoint")));
-    json_decref(said);
-    return 0;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        unsetenv(others[i]);
+    hello = user("hello");
+    return start_service(&fake, "PINFOLD_FAKE_MODELS");
 }
 
-static inline int end_fake(void **state)
+static inline int tear_down(void **state)
 {
-    int status;
-
     (void)state;
-    close(fake.leash);
-    assert_int_equal(waitpid(fake.pid, &status, 0), fake.pid);
+    pinfold_message_done(&hello);
+    end_service(&fake);
     return 0;
 }
 
@@ -76,23 +43,9 @@ static inline int end_fake(void **state)
 static inline json_t *kept(const char *token)
 {
     char url[500];
-    struct pf_http *http;
-    struct pf_http_response response;
-    struct pf_http_request request = { .method = "GET",
-                                       .url = url,
-                                       .bypass_proxy = true,
-                                       .deadline = pf_clock_deadline(60 * PF_NS_PER_SEC),
-                                       .response_max = 10000000 };
-    json_t *answer;
 
     snprintf(url, sizeof(url), "%s/kept/%s", fake.endpoint, token);
-    assert_int_equal(pf_http_new(&http, NULL), 0);
-    assert_int_equal(pf_http_perform(http, &request, &response, NULL, NULL), 0);
-    answer = json_loads(response.body.data, 0, NULL);
-    pf_http_response_done(&response);
-    pf_http_free(http);
-    assert_non_null(answer);
-    return answer;
+    return ask_service("GET", url, NULL);
 }
 
 static inline size_t count_kept(const char *token)

@@ -6,9 +6,6 @@
 #include <cmocka.h>
 
 #include "agent/fake_models.h"
-#include "agent/talk.h"
-
-static struct pinfold_message hello;
 
 /* One answer, cut one byte later each time. Returns whether it was whole. */
 static bool ask_once(struct pinfold_model *model)
@@ -66,18 +63,6 @@ static void whose_end_is_told_by_chunks(void **state)
     (void)state;
     for (int provider = 0; provider < PROVIDERS; provider++)
         assert_true(cut_everywhere(provider, "framing=chunked") > 300);
-}
-
-static int set_up(void **state)
-{
-    hello = user("hello");
-    return start_fake(state);
-}
-
-static int tear_down(void **state)
-{
-    pinfold_message_done(&hello);
-    return end_fake(state);
 }
 
 int main(void)

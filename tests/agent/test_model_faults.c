@@ -8,11 +8,8 @@
 #include <cmocka.h>
 
 #include "agent/fake_models.h"
-#include "agent/talk.h"
 #include "base/cleanup.h"
 #include "descriptors.h"
-
-static struct pinfold_message hello;
 
 /* A model whose requests are kept under a token, made with "id=TOKEN," before the switches. */
 static struct pinfold_model *kept_model(int provider, const char *name, const char *token,
@@ -633,29 +630,12 @@ static void models_are_made_by_provider_and_name(void **state)
         assert_string_equal(pinfold_model_name(model), "some:model");
         pinfold_model_unref(model);
     }
-    assert_int_equal(pinfold_model_open("scripted:/nonexistent", NULL, &model, &err), -PINFOLD_EOS);
+    assert_int_equal(pinfold_model_open("scripted:/proc/nonexistent", NULL, &model, &err),
+                     -PINFOLD_EOS);
     assert_int_equal(pinfold_model_open("clever:x", &options, &model, &err), -PINFOLD_EVALUE);
     assert_non_null(strstr(err.msg, "there is no provider \"clever\""));
     assert_int_equal(pinfold_model_open("openai:", &options, &model, &err), -PINFOLD_EVALUE);
     assert_int_equal(pinfold_model_open("gpt", &options, &model, &err), -PINFOLD_EVALUE);
-}
-
-static int set_up(void **state)
-{
-    static const char *const names[] = { "ANTHROPIC_API_KEY", "OPENAI_API_KEY",
-                                         "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_BASE_URL",
-                                         "OPENAI_BASE_URL" };
-
-    for (size_t i = 0; i < PF_COUNT(names); i++)
-        unsetenv(names[i]);
-    hello = user("hello");
-    return start_fake(state);
-}
-
-static int tear_down(void **state)
-{
-    pinfold_message_done(&hello);
-    return end_fake(state);
 }
 
 int main(void)

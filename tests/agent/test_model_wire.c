@@ -7,9 +7,6 @@
 #include <cmocka.h>
 
 #include "agent/fake_models.h"
-#include "agent/talk.h"
-
-static struct pinfold_message hello;
 
 /* Ask, and expect an answer. */
 static void asked(struct pinfold_model *model, const struct pinfold_message *messages, size_t count,
@@ -563,18 +560,6 @@ static void many_threads_may_ask_one_model(void **state)
         }
         pinfold_model_unref(model);
     }
-}
-
-static int set_up(void **state)
-{
-    hello = user("hello");
-    return start_fake(state);
-}
-
-static int tear_down(void **state)
-{
-    pinfold_message_done(&hello);
-    return end_fake(state);
 }
 
 int main(void)

@@ -70,7 +70,6 @@ import argparse
 import hashlib
 import json
 import os
-import signal
 import socket
 import sys
 import tempfile
@@ -79,16 +78,17 @@ import time
 import traceback
 import uuid
 from collections import Counter
-from contextlib import contextmanager
 from email.utils import format_datetime
 from pathlib import Path
-from typing import Iterator
 from urllib.parse import parse_qs, urlsplit
 
-from service import faults
-from service.errors import ServiceError
-from service.operations import SESSION_HEADER, Call, Service, parse, route
-from service.web import BadRequest, Connection, Reply, Request
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from faked import Answering, BadRequest, listen, serve  # noqa: E402
+from service import faults  # noqa: E402
+from service.errors import ServiceError  # noqa: E402
+from service.operations import SESSION_HEADER, Call, Service, parse, route  # noqa: E402
+from service.web import Connection, Reply, Request  # noqa: E402
 
 try:
     from service.signature import verify
@@ -132,7 +132,7 @@ class Fake:
         self.records: list[dict] = []
         self.log = log
         self.lock = threading.Lock()
-        self.answering = 0
+        self.answering = Answering()
 
     def serve(self, peer: socket.socket) -> None:
         """One connection, to its end."""
@@ -146,7 +146,7 @@ class Fake:
                     else:
                         time.sleep(trips * self.config["latency"])
                         trips = 1
-                        with self.at_work():
+                        with self.answering:
                             reply = self.answer(request, connection)
                     if not connection.send(reply):
                         return
@@ -156,16 +156,6 @@ class Fake:
                 connection.send(faults.error_reply(error, headers))
             except OSError:
                 pass  # the client went away
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        with self.lock:
-            self.answering += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.answering -= 1
 
     def headers(self, session: str | None) -> list[tuple[str, str]]:
         found = [("date", format_datetime(self.service.now(), usegmt=True)),
@@ -262,7 +252,7 @@ class Fake:
                      "status": "READY" if one.active else "TERMINATED"}
                     for one in list(self.service.sessions.values())]
         if words == ("GET", "working"):
-            answering = self.answering  # before the tasks that these requests have started
+            answering = self.answering.count  # before the tasks that these requests have started
             return answering + sum(one.tasks_at_work() for one in
                                    list(self.service.sessions.values()))
         if words[1] == "faults":
@@ -299,23 +289,6 @@ class Fake:
                 "ran": Counter(one["tool"] for one in records if one["ran"])}
 
 
-def accept(fake: Fake, listener: socket.socket) -> None:
-    while True:
-        try:
-            peer, _ = listener.accept()
-        except OSError:
-            return  # closed: the end
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=fake.serve, args=(peer,), daemon=True).start()
-
-
-def follow_leash() -> None:
-    # Not sys.stdin: its lock would be held when the interpreter ends.
-    while os.read(0, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="A fake AgentCore code interpreter for tests.")
     parser.add_argument("--port", type=int, default=0)
@@ -323,18 +296,10 @@ def main() -> None:
     parser.add_argument("--log", type=Path, help="a file for every request, as lines of JSON")
     parser.add_argument("--leash", action="store_true", help="end with standard input")
     options = parser.parse_args()
-    # Before any thread: all inherit it, and the main thread alone waits for them.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    listener, address = listen(options.port)
     root = Path(tempfile.mkdtemp(prefix="pinfold-agentcore-", dir=options.directory)).resolve()
     fake = Fake(root, options.log)
-    listener = socket.create_server(("127.0.0.1", options.port), backlog=512)
-    threading.Thread(target=accept, args=(fake, listener), daemon=True).start()
-    if options.leash:
-        threading.Thread(target=follow_leash, daemon=True).start()
-    print(json.dumps({"endpoint": f"http://127.0.0.1:{listener.getsockname()[1]}",
-                      "directory": str(root)}), flush=True)
-    signal.sigwait({signal.SIGTERM, signal.SIGINT})
-    listener.close()
+    serve(listener, fake.serve, options.leash, {"endpoint": address, "directory": str(root)})
     fake.service.close()
 
 

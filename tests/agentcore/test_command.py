@@ -296,7 +296,7 @@ def test_a_plan_of_a_seed_asks_nobody(run: Runner, project: Path) -> None:
                           timeout=60)
     assert done.returncode == 0
     assert "would seed 3 files" in done.stdout
-    back = subprocess.run([*words, "--workspace", project, "--sync=/nonexistent"], env=run.env,
+    back = subprocess.run([*words, "--workspace", project, "--sync=/proc/nonexistent"], env=run.env,
                           text=True, capture_output=True, timeout=60)
     assert back.returncode == 125
     assert "nothing to look at" in back.stderr

@@ -10,7 +10,6 @@
 #include <pinfold/temp_workspace.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +22,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "descriptors.h"
-#include "net/http.h"
+#include "fake_service.h"
 
 static struct fixture {
-    pid_t fake;
-    int leash; /* the fake's standard input: it ends with it */
-    char endpoint[100];
+    struct fake_service fake;
     struct pinfold_temp_workspace *temp; /* the host's side */
     struct pinfold_backend *template, *backend;
     const struct pinfold_backend_ops *ops;
@@ -49,76 +46,24 @@ static inline int ok(int r, const char *what, int line)
 
 static inline int start_fake(void **state)
 {
-    char *argv[] = { (char[]){ "/usr/bin/python3" }, getenv("PINFOLD_FAKE_AGENTCORE"),
-                     (char[]){ "--leash" }, NULL };
-    posix_spawn_file_actions_t actions;
-    int in[2], out[2];
-    char line[1000] = "";
-    json_t *said;
-    FILE *from;
-
     (void)state;
-    if (!argv[1]) {
-        print_message("PINFOLD_FAKE_AGENTCORE does not name the fake\n");
-        return -1;
-    }
-    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
-    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    assert_int_equal(posix_spawn(&f.fake, argv[0], &actions, NULL, argv, environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(in[0]);
-    close(out[1]);
-    f.leash = in[1];
-    from = fdopen(out[0], "re");
-    if (!fgets(line, sizeof(line), from)) {
-        print_message("the fake did not start\n");
-        return -1;
-    }
-    fclose(from);
-    said = json_loads(line, 0, NULL);
-    snprintf(f.endpoint, sizeof(f.endpoint), "%s",
-             json_string_value(json_object_get(said, "endpoint")));
-    json_decref(said);
     setenv("no_proxy", "127.0.0.1", 1);
-    return 0;
+    return start_service(&f.fake, "PINFOLD_FAKE_AGENTCORE");
 }
 
 static inline int end_fake(void **state)
 {
-    int status;
-
     (void)state;
-    close(f.leash);
-    assert_int_equal(waitpid(f.fake, &status, 0), f.fake);
+    end_service(&f.fake);
     return 0;
 }
 
-/* Tell the fake something, or ask it. The caller owns the answer. */
 static inline json_t *control(const char *method, const char *what, const char *body)
 {
     char url[200];
-    struct pf_http *http;
-    struct pf_http_response response;
-    struct pf_http_request request = { .method = method,
-                                       .url = url,
-                                       .body = body,
-                                       .body_len = body ? strlen(body) : 0,
-                                       .deadline = pf_clock_deadline(60 * PF_NS_PER_SEC),
-                                       .response_max = 10000000 };
-    json_t *answer;
 
-    snprintf(url, sizeof(url), "%s/_fake/%s", f.endpoint, what);
-    OK(pf_http_new(&http, &f.err));
-    OK(pf_http_perform(http, &request, &response, NULL, &f.err));
-    if (response.status != 200)
-        fail_msg("%s: %d %s", url, response.status, response.body.data);
-    answer = json_loads(response.body.data, 0, NULL);
-    pf_http_response_done(&response);
-    pf_http_free(http);
-    return answer;
+    snprintf(url, sizeof(url), "%s/_fake/%s", f.fake.endpoint, what);
+    return ask_service(method, url, body);
 }
 
 static inline void fault(const char *json)
@@ -147,7 +92,7 @@ static inline int set_up_with(void **state, bool long_commands)
     options.region = "us-west-2";
     options.access_key = "AKIAFAKEFAKEFAKEFAKE";
     options.secret_key = "fakeSecretKey/Example+0123456789ABCDEFGH";
-    options.endpoint = f.endpoint;
+    options.endpoint = f.fake.endpoint;
     options.env = env;
     OK(pinfold_temp_workspace_new(&f.temp, &f.err));
     OK(pinfold_agentcore_template_new(&options, &f.template, &f.err));

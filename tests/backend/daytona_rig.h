@@ -13,7 +13,7 @@
 #include "backend/backend.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "net/http.h"
+#include "fake_service.h"
 
 static struct fixture {
     struct pinfold_backend *template, *backend;
@@ -31,29 +31,12 @@ static inline int ok(int r, const char *what, int line)
     return r;
 }
 
-/* Tell the fake something, or ask it. The caller owns the answer. */
 static inline json_t *control(const char *method, const char *what, const char *body)
 {
     char url[200];
-    struct pf_http *http;
-    struct pf_http_response response;
-    struct pf_http_request request = { .method = method,
-                                       .url = url,
-                                       .body = body,
-                                       .body_len = body ? strlen(body) : 0,
-                                       .deadline = pf_clock_deadline(60 * PF_NS_PER_SEC),
-                                       .response_max = 10000000 };
-    json_t *answer;
 
     snprintf(url, sizeof(url), "%s/%s", getenv("PINFOLD_DAYTONA_CONTROL"), what);
-    OK(pf_http_new(&http, &f.err));
-    OK(pf_http_perform(http, &request, &response, NULL, &f.err));
-    if (response.status != 200)
-        fail_msg("%s: %d %s", url, response.status, response.body.data);
-    answer = json_loads(response.body.data, 0, NULL);
-    pf_http_response_done(&response);
-    pf_http_free(http);
-    return answer;
+    return ask_service(method, url, body);
 }
 
 static inline void tell(const char *what, const char *json)

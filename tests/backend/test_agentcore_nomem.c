@@ -58,7 +58,7 @@ static int make_a_session(void)
     options.region = "us-west-2";
     options.access_key = "AKIAFAKEFAKEFAKEFAKE";
     options.secret_key = "fakeSecretKey/Example+0123456789ABCDEFGH";
-    options.endpoint = f.endpoint;
+    options.endpoint = f.fake.endpoint;
     r = pinfold_agentcore_template_new(&options, &template, &f.err);
     if (r == 0)
         r = template->ops->build_for_session(template->state, "x", &backend, &f.err);

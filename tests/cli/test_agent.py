@@ -452,7 +452,7 @@ def test_a_model_that_fails_later_keeps_what_was_done(agent: Agent) -> None:
     (["--base-url", "gopher://x", "x"], "base URL"),
     (["--net", "host", "--backend", "local", "x"], "--net needs --backend isolated"),
     (["--tty", "x"], "no such option"),
-    (["--seed", "/nonexistent", "x"], "/nonexistent"),
+    (["--seed", "/proc/nonexistent", "x"], "/proc/nonexistent"),
 ])
 def test_mistakes_are_told_before_anything_is_done(agent: Agent, words: list[str],
                                                    reason: str) -> None:

@@ -135,8 +135,8 @@ def test_a_named_file_stands_for_the_others(place):
     for settings in (place.check("--config", named), place.check(PINFOLD_CONFIG=str(named))):
         assert settings["limits.memory"]["source"] == "default"
         assert settings["limits.processes"]["source"] == "named"
-    assert place.run("config", "check", "--config", "/nonexistent").stderr == (
-        "pinfold: read /nonexistent: No such file or directory\n")
+    assert place.run("config", "check", "--config", "/proc/nonexistent").stderr == (
+        "pinfold: read /proc/nonexistent: No such file or directory\n")
 
 
 @pytest.mark.parametrize("text, said", [

@@ -41,9 +41,9 @@ def front(common: Path):
 
 @pytest.mark.parametrize("args", [
     ["run", "--json", "--", "echo", "a b", ""],
-    ["run", "--quiet", "--audit", "/nonexistent/audit", "true"],
+    ["run", "--quiet", "--audit", "/proc/nonexistent/audit", "true"],
     ["run", "--backend=isolated", "--net", "allow=example.org", "true"],
-    ["plan", "--seed", "/nonexistent"],
+    ["plan", "--seed", "/proc/nonexistent"],
     ["help", "run"],
     ["--help"],
     ["no-such-command", "-x", "--", "\\ \t*"],
@@ -94,7 +94,7 @@ def test_a_full_program_that_is_missing_is_an_error_that_says_where_it_should_be
 
 
 @pytest.mark.parametrize("args", [
-    ["run", "-q", "--seed", "/nonexistent", "true"],
+    ["run", "-q", "--seed", "/proc/nonexistent", "true"],
     ["run", "-q", "--seed", "/tmp/" + "a/" * 2500, "true"],
     ["run", "-q", "--workspace", "/dev/null", "true"],
     ["run", "-q", "--", "/"],

@@ -65,23 +65,23 @@ every alternative is what the default of CONFIG gives.
 import argparse
 import json
 import os
-import signal
 import socket
 import sys
 import tempfile
 import threading
 import time
 import traceback
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator
 
-from service import check, control, faults
-from service.errors import go_json
-from service.front import Front
-from service.plane import Plane
-from service.playback import Playback
-from service.web import BadRequest, Connection, Cut, Reply, Request
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+
+from faked import Answering, BadRequest, listen, serve  # noqa: E402
+from service import check, control, faults  # noqa: E402
+from service.errors import go_json  # noqa: E402
+from service.front import Front  # noqa: E402
+from service.plane import Plane  # noqa: E402
+from service.playback import Playback  # noqa: E402
+from service.web import Connection, Cut, Reply, Request  # noqa: E402
 
 SHELL = next((path for path in ("/usr/bin/bash", "/bin/bash", "/bin/sh") if os.path.exists(path)))
 CONFIG = {
@@ -137,7 +137,7 @@ class Fake:
         self.complaints: list[dict] = []
         self.log = log
         self.lock = threading.Lock()
-        self.answering = 0
+        self.answering = Answering()
         self.base = ""
 
     def serve(self, peer: socket.socket) -> None:
@@ -152,7 +152,7 @@ class Fake:
                     else:
                         time.sleep(trips * self.config["latency"])
                         trips = 1
-                        with self.at_work():
+                        with self.answering:
                             reply = self.answer(request, connection)
                     if reply is None or not connection.send(request, reply):
                         return
@@ -160,16 +160,6 @@ class Fake:
                 self.complain(len(self.records), None, "", f"no HTTP: {why}")
             except OSError:
                 pass  # the client went away
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        with self.lock:
-            self.answering += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.answering -= 1
 
     def answer(self, request: Request, connection: Connection) -> Reply | None:
         found = check.route(request)
@@ -273,23 +263,6 @@ class Fake:
         return 3 if self.complaints else 0
 
 
-def accept(fake: Fake, listener: socket.socket) -> None:
-    while True:
-        try:
-            peer, _ = listener.accept()
-        except OSError:
-            return  # closed: the end
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        threading.Thread(target=fake.serve, args=(peer,), daemon=True).start()
-
-
-def follow_leash() -> None:
-    # Not sys.stdin: its lock would be held when the interpreter ends.
-    while os.read(0, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
 def main() -> int:
     environ = os.environ
     parser = argparse.ArgumentParser(description="A fake Daytona for tests.")
@@ -304,21 +277,14 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.config) - set(CONFIG):
         parser.error(f"no such setting: {', '.join(sorted(unknown))}")
-    # Before any thread: all inherit it, and the main thread alone waits for them.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    listener, address = listen(options.port)
     root = Path(tempfile.mkdtemp(prefix="pinfold-daytona-", dir=options.directory)).resolve()
     fake = Fake(root, options.log, CONFIG | options.config)
     fake.faults.add(options.faults)
-    listener = socket.create_server(("127.0.0.1", options.port), backlog=512)
-    fake.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    threading.Thread(target=accept, args=(fake, listener), daemon=True).start()
-    if options.leash:
-        threading.Thread(target=follow_leash, daemon=True).start()
-    print(json.dumps({"endpoint": fake.base, "api": fake.base + "/api",
-                      "key": fake.config["credentials"][0].get("key"), "directory": str(root)}),
-          flush=True)
-    signal.sigwait({signal.SIGTERM, signal.SIGINT})
-    listener.close()
+    fake.base = address
+    serve(listener, fake.serve, options.leash,
+          {"endpoint": fake.base, "api": fake.base + "/api",
+           "key": fake.config["credentials"][0].get("key"), "directory": str(root)})
     return fake.close()
 
 

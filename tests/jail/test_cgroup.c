@@ -207,8 +207,7 @@ static void groups_of_dead_owners_are_removed(void **state)
     be_in_session(f);
     snprintf(name, sizeof(name), "user/pinfold-%d-%lu-00000000", (int)pid, here.st_ino);
     make_dir(f, name);
-    /* Of one that lives, of one in a namespace where nobody knows whether it does, and of others.
-     */
+    /* Of one that lives, of one elsewhere, of which nobody knows whether it does, and of others. */
     snprintf(name, sizeof(name), "user/pinfold-%d-%lu-00000000", (int)getpid(), here.st_ino);
     make_dir(f, name);
     snprintf(name, sizeof(name), "user/pinfold-%d-%lu-00000000", (int)pid, here.st_ino + 1);

@@ -234,6 +234,18 @@ static bool comes_to_hang_up(int fifo)
     return false;
 }
 
+/* Kill the owner of a jail, in which by then a command holds the pipe. */
+static void kill_owner(pid_t pid, int fifo)
+{
+    struct pollfd wait = { fifo, POLLIN, 0 };
+
+    assert_int_equal(poll(&wait, 1, 10000), 1);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(comes_to_hang_up(fifo));
+    close(fifo);
+}
+
 static void who_loses_its_supervisor_dies(void **state)
 {
     struct fixture *f = *state;
@@ -292,12 +304,7 @@ static void everything_is_gone_when_the_owner_is_killed(void **state)
     }
     close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    struct pollfd wait = { fifo, POLLIN, 0 };
-    assert_int_equal(poll(&wait, 1, 10000), 1);
-    kill(pid, SIGKILL);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_true(comes_to_hang_up(fifo));
-    close(fifo);
+    kill_owner(pid, fifo);
     close(ready[0]);
 }
 
@@ -329,12 +336,7 @@ static void a_fork_of_the_owner_does_not_keep_it_alive(void **state)
     }
     close(hold[0]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    struct pollfd wait = { fifo, POLLIN, 0 };
-    assert_int_equal(poll(&wait, 1, 10000), 1);
-    kill(pid, SIGKILL);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_true(comes_to_hang_up(fifo));
-    close(fifo);
+    kill_owner(pid, fifo);
     close(hold[1]);
     close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 0); /* the fork is gone */

@@ -119,6 +119,12 @@ static inline int tear_down(void **state)
     return 0;
 }
 
+/* Time limits of tests are short where a command shall run into them. */
+static inline void limit(struct fixture *f, int64_t ms)
+{
+    f->request.timeout_ns = ms * PF_NS_PER_MS;
+}
+
 /* Run f->request with this command. */
 static inline int run(struct fixture *f, const char *command)
 {
@@ -174,6 +180,35 @@ static inline bool is_gone(pid_t pid)
     text[len] = '\0';
     state = strrchr(text, ')');
     return !state || state[2] == 'Z' || state[2] == 'X';
+}
+
+/* How many processes a command wrote into a file of its directory, all of which are gone. */
+static inline int count_gone(const struct fixture *f, const char *name)
+{
+    FILE *pids = fdopen(openat(f->dir_fd, name, O_RDONLY | O_CLOEXEC), "r");
+    int pid, count = 0;
+
+    assert_non_null(pids);
+    for (; fscanf(pids, "%d", &pid) == 1; count++)
+        assert_true(is_gone(pid));
+    fclose(pids);
+    return count;
+}
+
+/* Daemons that start each other, so many deep, until a timeout kills them. */
+static inline void assert_chain_is_killed(struct fixture *f, int depth)
+{
+    char command[200];
+
+    snprintf(command, sizeof(command),
+             "cat >deep <<'END'\n"
+             "[ \"$1\" -gt 0 ] || { echo $$ >bottom; exec sleep 50; }\n"
+             "trap '' TERM; setsid sh ./deep $(($1 - 1)); exit\n"
+             "END\n"
+             "sh ./deep %d",
+             depth);
+    assert_run(f, command, 124);
+    assert_true(is_gone(read_pid(f, "bottom")));
 }
 
 static inline bool comes_to_be_gone(pid_t pid)

@@ -8,12 +8,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-/* Time limits of tests are short where a command shall run into them. */
-static void limit(struct fixture *f, int64_t ms)
-{
-    f->request.timeout_ns = ms * PF_NS_PER_MS;
-}
-
 static void a_timeout_is_124_with_what_was_said_before(void **state)
 {
     struct fixture *f = *state;
@@ -143,14 +137,7 @@ static void a_deep_chain_of_daemons_is_killed(void **state)
     struct fixture *f = *state;
 
     limit(f, 1500);
-    assert_run(f,
-               "cat >deep <<'END'\n"
-               "[ \"$1\" -gt 0 ] || { echo $$ >bottom; exec sleep 50; }\n"
-               "trap '' TERM; setsid sh ./deep $(($1 - 1)); exit\n"
-               "END\n"
-               "sh ./deep 60",
-               124);
-    assert_true(is_gone(read_pid(f, "bottom")));
+    assert_chain_is_killed(f, 60);
 }
 
 static void a_bounded_fork_bomb_is_killed(void **state)
@@ -167,15 +154,7 @@ static void a_bounded_fork_bomb_is_killed(void **state)
                "END\n"
                "sh ./bomb 4",
                124);
-    FILE *pids = fdopen(openat(f->dir_fd, "pids", O_RDONLY | O_CLOEXEC), "r");
-    int pid, seen = 0;
-    assert_non_null(pids);
-    while (fscanf(pids, "%d", &pid) == 1) {
-        assert_true(is_gone(pid));
-        seen++;
-    }
-    fclose(pids);
-    assert_true(seen > 4);
+    assert_true(count_gone(f, "pids") > 4);
 }
 
 static bool user_runs_something(uid_t uid)

@@ -83,7 +83,7 @@ static void daemons_under_misleading_names_are_killed(void **state)
 {
     struct fixture *f = *state;
 
-    f->request.timeout_ns = 300 * PF_NS_PER_MS;
+    limit(f, 300);
     /* Names that read as the rest of the line in which the kernel tells who the parent is. */
     assert_run(f,
                "for name in 'a) S 1' ') R 99999 (' '(((' ')))'; do\n"
@@ -91,28 +91,15 @@ static void daemons_under_misleading_names_are_killed(void **state)
                " echo $$ >>pids; while :; do sleep 50; done' - \"$name\" &\n"
                "done; sleep 50",
                124);
-    FILE *pids = fdopen(openat(f->dir_fd, "pids", O_RDONLY | O_CLOEXEC), "r");
-    int pid, seen = 0;
-    assert_non_null(pids);
-    for (; fscanf(pids, "%d", &pid) == 1; seen++)
-        assert_true(is_gone(pid));
-    fclose(pids);
-    assert_int_equal(seen, 4);
+    assert_int_equal(count_gone(f, "pids"), 4);
 }
 
 static void a_chain_of_daemons_is_killed(void **state)
 {
     struct fixture *f = *state;
 
-    f->request.timeout_ns = 500 * PF_NS_PER_MS;
-    assert_run(f,
-               "cat >deep <<'END'\n"
-               "[ \"$1\" -gt 0 ] || { echo $$ >bottom; exec sleep 50; }\n"
-               "trap '' TERM; setsid sh ./deep $(($1 - 1)); exit\n"
-               "END\n"
-               "sh ./deep 10",
-               124);
-    assert_true(is_gone(read_pid(f, "bottom")));
+    limit(f, 500);
+    assert_chain_is_killed(f, 10);
 }
 
 static void what_goes_on_is_counted_and_ends_with_the_launcher(void **state)

@@ -145,12 +145,15 @@ def test_ends_when_the_loop_is_closed_under_it(root: Path) -> None:
 class Waits:
     """A backend whose commands are coroutines."""
 
+    began = False
+
     def read_file(self, _path: str) -> str:
         return ""
 
     def write_file(self, _path: str, _content: Any) -> None: ...
 
     async def execute(self, _command: str, timeout: Any = None, cwd: Any = None) -> Any:
+        self.began = True
         await asyncio.sleep(1000)
 
 
@@ -162,11 +165,12 @@ def test_a_loop_that_is_closed_keeps_nothing(root: Path, written: bool, kept: bo
     tasks: list[Any] = []
 
     async def begin() -> weakref.ref[Sandbox]:
-        sandbox = Sandbox("job", Waits() if written else LocalSandboxBackend(root), 60)
+        waits = Waits()
+        sandbox = Sandbox("job", waits if written else LocalSandboxBackend(root), 60)
         await sandbox.start()
         task = asyncio.ensure_future(sandbox.execute(LONG))
         task._log_destroy_pending = False  # type: ignore[attr-defined]
-        await (asyncio.sleep(0.1) if written else until(lambda: started(root)))
+        await until(lambda: waits.began if written else started(root))
         if kept:
             tasks.append(task)
         return weakref.ref(sandbox)

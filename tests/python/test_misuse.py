@@ -17,6 +17,7 @@ from pinfold import (Agent, AgentConfig, ConcurrencyException, ExecuteResult, Fi
 
 from support import local, run
 
+
 class Answers:
     """A backend that returns what it was told to."""
 
@@ -156,28 +157,35 @@ def test_an_answer_of_a_wrong_type_is_told_with_who_gave_it(name: str, answer: A
     run(main())
 
 
-@pytest.mark.parametrize("limit, said", [("AS", "start a thread for a call"),
-                                         ("NOFILE", "make the mailbox of an event loop")])
-def test_what_the_system_refuses_is_said_with_what_to_do(root: Path, limit: str, said: str) -> None:
-    """And once there is room again it works."""
-    text = """if True:
+@pytest.mark.parametrize("limit, use, said", [
+    ("AS", "sandbox.start()", "start a thread for a call"),
+    ("AS", "agent.invoke_async('go')", "start a thread for a call"),
+    ("NOFILE", "sandbox.start()", "make the mailbox of an event loop")])
+def test_what_the_system_refuses_is_said_with_what_to_do(root: Path, limit: str, use: str,
+                                                         said: str) -> None:
+    """And nothing is under way; once there is room again it works."""
+    text = f"""if True:
         import asyncio, resource, sys
         from pinfold import *
+        from pinfold import _pinfold
         kind = getattr(resource, "RLIMIT_" + sys.argv[2])
         async def main():
             sandbox = Sandbox("refused", LocalSandboxBackend(sys.argv[1]), 60)
+            agent = Agent(AgentConfig(model=ScriptedModel(dict(turns=[dict(reply="works")]))))
             before = resource.getrlimit(kind)
             resource.setrlimit(kind, (0, before[1]))
             try:
-                await sandbox.start()
+                await {use}
             except OSError as error:
                 print(error)
+            print(_pinfold.wait_idle(60))
             resource.setrlimit(kind, before)
             async with sandbox:
                 print((await sandbox.execute("echo works")).output, end="")
+            print(str(await agent.invoke_async("go")).strip())
         asyncio.run(main())"""
     done = subprocess.run([sys.executable, "-c", text, root, limit], capture_output=True, text=True,
                           env={"PYTHONPATH": str(BUILD / "python")}, check=False, timeout=300)
-    refusal, works = done.stdout.splitlines()
+    refusal, *after = done.stdout.splitlines()
     assert said in refusal and "; allow more " in refusal, done.stderr
-    assert works == "works" and done.returncode == 0, done.stderr
+    assert after == ["True", "works", "works"] and done.returncode == 0, done.stderr

@@ -114,8 +114,8 @@ static void a_sink_that_cannot_write_says_so_at_the_end(void **unused)
     pf_audit_emit(&sink, &event, 0, NULL);
     assert_int_equal(pinfold_audit_file_close(file, &err), -PINFOLD_EOS);
     assert_int_equal(err.sys_errno, ENOSPC);
-    assert_int_equal(pinfold_audit_file_open("/nonexistent/log", &file, &err), -PINFOLD_EOS);
-    assert_non_null(strstr(err.msg, "/nonexistent/log"));
+    assert_int_equal(pinfold_audit_file_open("/proc/nonexistent/log", &file, &err), -PINFOLD_EOS);
+    assert_non_null(strstr(err.msg, "/proc/nonexistent/log"));
 }
 
 static void a_link_is_not_followed_to_an_audit_file(void **unused)

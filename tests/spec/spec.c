@@ -561,6 +561,22 @@ void spec_run_with(struct spec *s, const struct pinfold_execute_options *options
     spec_ok(s, pinfold_sandbox_execute(s->sandbox, options, &s->run, NULL, &s->err));
 }
 
+struct pinfold_execute_options spec_shell(const char *command, double timeout)
+{
+    return (struct pinfold_execute_options){ .size = sizeof(struct pinfold_execute_options),
+                                             .command = command,
+                                             .timeout_seconds = timeout };
+}
+
+void *spec_call(void *call)
+{
+    struct spec_call *it = call;
+
+    it->r = pinfold_sandbox_execute(it->s->sandbox, &it->options, &it->result, it->cancel,
+                                    &it->err);
+    return NULL;
+}
+
 void spec_run(struct spec *s, const char *command)
 {
     struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;

@@ -120,6 +120,22 @@ void spec_stop(struct spec *s);         /* without sync */
  * s->run. */
 void spec_run(struct spec *s, const char *command);
 void spec_run_with(struct spec *s, const struct pinfold_execute_options *options);
+
+/* Options of a command for the shell, which may be NULL, and of how many seconds it has. */
+struct pinfold_execute_options spec_shell(const char *command, double timeout);
+
+/* A command that runs beside the test: spec_call() is for a thread of its own, which gets the call
+ * as its argument. */
+struct spec_call {
+    struct spec *s;
+    struct pinfold_execute_options options;
+    struct pinfold_cancel *cancel;
+    struct pinfold_execute_result result; /* the test's to free */
+    struct pinfold_error err;
+    int r;
+};
+void *spec_call(void *call);
+
 void spec_stdout_is(struct spec *s, const char *text);
 void spec_stderr_is(struct spec *s, const char *text);
 

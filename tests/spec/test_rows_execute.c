@@ -8,13 +8,6 @@
 #include <pthread.h>
 #include <signal.h>
 
-static struct pinfold_execute_options shell(const char *command, double timeout)
-{
-    return (struct pinfold_execute_options){ .size = sizeof(struct pinfold_execute_options),
-                                             .command = command,
-                                             .timeout_seconds = timeout };
-}
-
 static struct pinfold_execute_options vector(const char *const *argv)
 {
     return (struct pinfold_execute_options){ .size = sizeof(struct pinfold_execute_options),
@@ -37,7 +30,7 @@ static bool inherits(void)
 static void row_056_commands_run_in_bin_sh_without_login(void **state)
 {
     struct spec *s = *state;
-    struct pinfold_execute_options options = shell("readlink -f /proc/$$/exe; echo $0", 60);
+    struct pinfold_execute_options options = spec_shell("readlink -f /proc/$$/exe; echo $0", 60);
     char home[300], shell_path[PATH_MAX], wanted[PATH_MAX + 16];
 
     spec_put(s, "home/.profile", "echo PROFILE\n");
@@ -70,7 +63,7 @@ static void row_058_the_environment_is_taken_at_each_command_and_env_wins(void *
 {
     struct spec *s = *state;
     struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
-    struct pinfold_execute_options options = shell("echo ${SPEC_A-none} $SPEC_B $SPEC_C", 60);
+    struct pinfold_execute_options options = spec_shell("echo ${SPEC_A-none} $SPEC_B $SPEC_C", 60);
 
     local.env = (const char *const[]){ "SPEC_B=backend", "SPEC_C=backend", NULL };
     spec_local(s, &local);
@@ -148,7 +141,7 @@ static void row_058_a_malformed_entry_is_refused(void **state)
     spec_start_plain(s);
     for (size_t i = 0; i < 3; i++) {
         struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
-        struct pinfold_execute_options options = shell("touch made", 60);
+        struct pinfold_execute_options options = spec_shell("touch made", 60);
         struct pinfold_backend *backend = NULL;
         local.workspace_root = spec_at(s, "ws2");
         local.env = options.env = (const char *const[]){ bad[i], NULL };
@@ -206,7 +199,7 @@ static void row_059_no_descriptor_but_the_three_reaches_the_command(void **state
 static void row_060_cwd_is_checked_like_a_path_and_never_made(void **state)
 {
     struct spec *s = *state;
-    struct pinfold_execute_options options = shell("pwd -P; touch here", 60);
+    struct pinfold_execute_options options = spec_shell("pwd -P; touch here", 60);
     char wanted[PATH_MAX + 1];
 
     spec_start_plain(s);
@@ -257,7 +250,7 @@ static void row_062_a_command_without_content_is_a_failed_command_no_error(void 
 {
     static const char *const empty[] = { "", " ", "\t \n" };
     struct spec *s = *state;
-    struct pinfold_execute_options options = shell("touch made\0; touch more", 60);
+    struct pinfold_execute_options options = spec_shell("touch made\0; touch more", 60);
 
     spec_start_plain(s);
     for (size_t i = 0; i < 3; i++) {
@@ -296,7 +289,7 @@ static void row_063_a_command_longer_than_an_argument_may_be_works(void **state)
 static void row_063_an_environment_that_is_too_large_is_a_clear_error(void **state)
 {
     struct spec *s = *state;
-    struct pinfold_execute_options options = shell("touch made", 60);
+    struct pinfold_execute_options options = spec_shell("touch made", 60);
     char *entry = malloc(200001);
 
     assert_non_null(entry);
@@ -319,7 +312,7 @@ static void row_064_a_timeout_is_positive_or_the_default(void **state)
 {
     struct spec *s = *state;
     const double bad[] = { -1, -0.001, (double)NAN, -(double)INFINITY };
-    struct pinfold_execute_options options = shell("echo ran", 0);
+    struct pinfold_execute_options options = spec_shell("echo ran", 0);
 
     spec_start_plain(s);
     spec_run_with(s, &options); /* zero: the default */
@@ -345,7 +338,7 @@ static void row_064_a_timeout_may_be_a_fraction_and_the_backend_has_the_default(
 {
     struct spec *s = *state;
     struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
-    struct pinfold_execute_options options = shell("exec sleep 300", 0.2);
+    struct pinfold_execute_options options = spec_shell("exec sleep 300", 0.2);
 
     local.timeout_seconds = 0.25;
     spec_local(s, &local);
@@ -377,7 +370,7 @@ static void all_litter_is_gone(struct spec *s)
 static void row_065_a_timeout_kills_everything_daemons_too(void **state)
 {
     struct spec *s = *state;
-    struct pinfold_execute_options options = shell(LITTER "sleep 300", 3);
+    struct pinfold_execute_options options = spec_shell(LITTER "sleep 300", 3);
 
     spec_start_plain(s);
     spec_run_with(s, &options);
@@ -389,7 +382,7 @@ static void row_065_a_timeout_kills_everything_daemons_too(void **state)
 static void row_065_term_comes_first_and_leaves_time_to_clean_up(void **state)
 {
     struct spec *s = *state;
-    struct pinfold_execute_options options = shell(
+    struct pinfold_execute_options options = spec_shell(
             "trap 'echo bye; echo saved > saved; exit 0' TERM; while :; do sleep 0.05; done", 0.5);
 
     spec_start_plain(s);
@@ -402,7 +395,8 @@ static void row_065_term_comes_first_and_leaves_time_to_clean_up(void **state)
 static void row_066_output_does_not_extend_the_time(void **state)
 {
     struct spec *s = *state;
-    struct pinfold_execute_options options = shell("while :; do echo on; sleep 0.1; done", 0.8);
+    struct pinfold_execute_options options =
+            spec_shell("while :; do echo on; sleep 0.1; done", 0.8);
 
     spec_start_plain(s);
     spec_run_with(s, &options); /* would never return if output counted */
@@ -415,7 +409,7 @@ static void row_067_partial_output_survives_a_timeout(void **state)
 {
     struct spec *s = *state;
     struct pinfold_execute_options options =
-            shell("echo before; echo oops >&2; printf half; sleep 300", 0.6);
+            spec_shell("echo before; echo oops >&2; printf half; sleep 300", 0.6);
 
     spec_start_plain(s);
     spec_run_with(s, &options);
@@ -428,33 +422,16 @@ static void row_067_partial_output_survives_a_timeout(void **state)
     assert_true(output_has(s, "0.6"));
 }
 
-struct call {
-    struct spec *s;
-    struct pinfold_execute_options options;
-    struct pinfold_execute_result result;
-    struct pinfold_cancel *cancel;
-    struct pinfold_error err;
-    int r;
-};
-
-static void *execute(void *arg)
-{
-    struct call *call = arg;
-
-    call->r = pinfold_sandbox_execute(call->s->sandbox, &call->options, &call->result, call->cancel,
-                                      &call->err);
-    return NULL;
-}
-
 static void row_068_cancelling_kills_everything_before_the_call_returns(void **state)
 {
     struct spec *s = *state;
-    struct call call = { .s = s, .options = shell(LITTER "echo ready; touch go; sleep 300", 60) };
+    struct spec_call call = { .s = s,
+                              .options = spec_shell(LITTER "echo ready; touch go; sleep 300", 60) };
     pthread_t thread;
 
     spec_start_plain(s);
     spec_ok(s, pinfold_cancel_new(&call.cancel, &s->err));
-    assert_int_equal(pthread_create(&thread, NULL, execute, &call), 0);
+    assert_int_equal(pthread_create(&thread, NULL, spec_call, &call), 0);
     spec_wait_for(s, "ws/go");
     pinfold_cancel_fire(call.cancel);
     pthread_join(thread, NULL);
@@ -472,7 +449,7 @@ static void row_068_cancelling_kills_everything_before_the_call_returns(void **s
 static void row_068_a_token_that_has_fired_starts_nothing(void **state)
 {
     struct spec *s = *state;
-    struct pinfold_execute_options options = shell("touch made", 60);
+    struct pinfold_execute_options options = spec_shell("touch made", 60);
     struct pinfold_cancel *cancel = NULL;
 
     spec_start_plain(s);

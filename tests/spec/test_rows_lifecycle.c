@@ -417,37 +417,20 @@ static void row_086_a_detached_agent_can_be_attached_again(void **state)
     assert_int_equal(agent.unwired, 2); /* what failed to attach is not detached */
 }
 
-struct call {
-    struct spec *s;
-    const char *command;
-    struct pinfold_execute_result result;
-    struct pinfold_error err;
-    int r;
-};
-
-static void *execute(void *arg)
-{
-    struct call *call = arg;
-    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
-
-    options.command = call->command;
-    options.timeout_seconds = 60;
-    call->r = pinfold_sandbox_execute(call->s->sandbox, &options, &call->result, NULL, &call->err);
-    return NULL;
-}
-
 static void row_087_stop_ends_running_commands_before_it_flushes(void **state)
 {
     struct spec *s = *state;
     struct pinfold_sandbox_options options = spec_options(s);
-    struct call call = { .s = s,
-                         .command = "trap 'echo saved > last.md; exit 0' TERM; echo $$ > pid; "
-                                    "while :; do sleep 0.05; done" };
+    struct spec_call call = { .s = s,
+                              .options = spec_shell(
+                                      "trap 'echo saved > last.md; exit 0' TERM; echo $$ > pid; "
+                                      "while :; do sleep 0.05; done",
+                                      60) };
     pthread_t thread;
 
     options.sync_dest = spec_at(s, "dest");
     spec_start(s, &options);
-    assert_int_equal(pthread_create(&thread, NULL, execute, &call), 0);
+    assert_int_equal(pthread_create(&thread, NULL, spec_call, &call), 0);
     pid_t pid = spec_pid(s, "ws/pid");
     int r = pinfold_sandbox_stop(s->sandbox, true, &s->sync, NULL, &s->err);
     pthread_join(thread, NULL);

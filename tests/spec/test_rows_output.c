@@ -6,16 +6,9 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-static struct pinfold_execute_options shell(const char *command)
-{
-    return (struct pinfold_execute_options){ .size = sizeof(struct pinfold_execute_options),
-                                             .command = command,
-                                             .timeout_seconds = 60 };
-}
-
 static void run_limited(struct spec *s, const char *command, size_t limit, bool keep_tail)
 {
-    struct pinfold_execute_options options = shell(command);
+    struct pinfold_execute_options options = spec_shell(command, 60);
 
     options.max_output_bytes = limit;
     options.keep_tail = keep_tail;
@@ -24,7 +17,7 @@ static void run_limited(struct spec *s, const char *command, size_t limit, bool 
 
 static void run_argv(struct spec *s, const char *const *argv)
 {
-    struct pinfold_execute_options options = shell(NULL);
+    struct pinfold_execute_options options = spec_shell(NULL, 60);
 
     options.argv = argv;
     spec_run_with(s, &options);
@@ -202,7 +195,8 @@ static void row_073_a_callback_gets_the_raw_bytes(void **state)
 {
     struct spec *s = *state;
     struct stream stream = { 0 };
-    struct pinfold_execute_options options = shell("printf 'a\\377\\000\\342'; printf e >&2");
+    struct pinfold_execute_options options =
+            spec_shell("printf 'a\\377\\000\\342'; printf e >&2", 60);
 
     options.on_output = collect;
     options.on_output_ctx = &stream;
@@ -285,7 +279,7 @@ static void row_076_a_command_that_fails_is_a_result(void **state)
     spec_run(s, "-c; echo on");
     assert_int_equal(s->run.exit_code, 0);
     assert_true(output_has(s, "on\n"));
-    struct pinfold_execute_options closed = shell(NULL);
+    struct pinfold_execute_options closed = spec_shell(NULL, 60);
     spec_dir(s, "closed");
     spec_mode(s, "closed", 0); /* keeps ordinary users out */
     char path[300];
@@ -339,37 +333,24 @@ static void row_077_the_note_about_the_cut_comes_last(void **state)
     assert_int_equal(count_of(s->text.data, s->text.len, "truncated"), 1);
 }
 
-struct call {
-    struct spec *s;
-    struct pinfold_execute_options options;
-    struct pinfold_execute_result result;
-    int r;
-};
-
-static void *execute(void *arg)
-{
-    struct call *call = arg;
-
-    call->r = pinfold_sandbox_execute(call->s->sandbox, &call->options, &call->result, NULL, NULL);
-    return NULL;
-}
-
 static void row_079_commands_and_file_operations_run_side_by_side(void **state)
 {
     struct spec *s = *state;
-    struct call calls[2] = {
+    struct spec_call calls[2] = {
         { .s = s,
-          .options = shell("touch a; while [ ! -e b ]; do sleep 0.02; done; touch a2; "
-                           "while [ ! -e go ]; do sleep 0.02; done") },
+          .options = spec_shell("touch a; while [ ! -e b ]; do sleep 0.02; done; touch a2; "
+                                "while [ ! -e go ]; do sleep 0.02; done",
+                                60) },
         { .s = s,
-          .options = shell("while [ ! -e a ]; do sleep 0.02; done; touch b; "
-                           "while [ ! -e go ]; do sleep 0.02; done") },
+          .options = spec_shell("while [ ! -e a ]; do sleep 0.02; done; touch b; "
+                                "while [ ! -e go ]; do sleep 0.02; done",
+                                60) },
     };
     pthread_t threads[2];
 
     spec_start_plain(s);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, execute, &calls[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, spec_call, &calls[i]), 0);
     spec_wait_for(s, "ws/a2"); /* each waited for the other: both run now */
     int r = pinfold_sandbox_write_file(s->sandbox, "go", "", 0, NULL, &s->err);
     for (int i = 0; i < 2; i++) {

@@ -41,30 +41,14 @@ static size_t cleanup(struct spec *s)
     return s->paths.count;
 }
 
-struct call {
-    struct spec *s;
-    const char *command;
-    struct pinfold_execute_result result;
-    int r;
-};
-
-static void *execute(void *arg)
-{
-    struct call *call = arg;
-    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
-
-    options.command = call->command;
-    options.timeout_seconds = 60;
-    call->r = pinfold_sandbox_execute(call->s->sandbox, &options, &call->result, NULL, NULL);
-    return NULL;
-}
-
 static void row_094_every_operation_counts_at_its_start_and_at_its_end(void **state)
 {
     static const char *const paths[] = { "g", NULL };
     struct spec *s = *state;
     struct pinfold_file_infos infos = { 0 };
-    struct call call = { .s = s, .command = "touch on; while [ ! -e go ]; do sleep 0.02; done" };
+    struct spec_call call = {
+        .s = s, .options = spec_shell("touch on; while [ ! -e go ]; do sleep 0.02; done", 60)
+    };
     pthread_t thread;
     double before, during;
 
@@ -86,7 +70,7 @@ static void row_094_every_operation_counts_at_its_start_and_at_its_end(void **st
     COUNTS(pinfold_sandbox_flush(s->sandbox, NULL, &s->sync, NULL, &s->err));
     pinfold_file_infos_done(&infos);
 
-    assert_int_equal(pthread_create(&thread, NULL, execute, &call), 0);
+    assert_int_equal(pthread_create(&thread, NULL, spec_call, &call), 0);
     spec_wait_for(s, "ws/on");
     during = last_used(s);
     spec_sleep(0.002);
@@ -101,11 +85,13 @@ static void row_094_every_operation_counts_at_its_start_and_at_its_end(void **st
 static void row_095_a_running_command_is_not_idle(void **state)
 {
     struct spec *s = *state;
-    struct call call = { .s = s, .command = "touch on; while [ ! -e go ]; do sleep 0.02; done" };
+    struct spec_call call = {
+        .s = s, .options = spec_shell("touch on; while [ ! -e go ]; do sleep 0.02; done", 60)
+    };
     pthread_t thread;
 
     start_with_manager(s, 0, 0.01);
-    assert_int_equal(pthread_create(&thread, NULL, execute, &call), 0);
+    assert_int_equal(pthread_create(&thread, NULL, spec_call, &call), 0);
     spec_wait_for(s, "ws/on");
     spec_sleep(0.1); /* ten times the ttl */
     size_t closed = cleanup(s);

@@ -6,8 +6,9 @@ Faults: which request gets one, and what it does to the reply. ../fake.py descri
 import copy
 import json
 import re
-import threading
 import zlib
+
+from faked import Waiting, check_fault
 
 from . import frames
 from .errors import STATUS, ServiceError, too_large
@@ -42,51 +43,18 @@ INSTEAD = ("http", "exception", "error_message", "close", "stall", "oversize")
 
 
 def check(fault: dict) -> dict:
-    kind = fault.get("kind")
-    if kind not in MEMBERS:
-        raise ValueError(f"no such kind of fault: {kind}")
-    unknown = set(fault) - COMMON - MEMBERS[kind]
-    if unknown:
-        raise ValueError(f"{kind} has no {', '.join(sorted(unknown))}")
-    if fault.get("when", "after") not in ("before", "after"):
-        raise ValueError("when is before or after")
-    return dict(fault)
+    return check_fault(fault, MEMBERS, COMMON)
 
 
-class Faults:
+class Faults(Waiting):
     def __init__(self) -> None:
-        self.waiting: list[dict] = []
-        self.lock = threading.Lock()
-
-    def add(self, faults: list[dict]) -> None:
-        checked = [check(fault) for fault in faults]
-        with self.lock:
-            self.waiting += checked
-
-    def clear(self) -> None:
-        with self.lock:
-            self.waiting.clear()
+        super().__init__(check)
 
     def take(self, operation: str, tool: str | None) -> dict | None:
         """The first fault that waits for such a request."""
-        with self.lock:
-            for fault in self.waiting:
-                if fault.get("operation", operation) != operation:
-                    continue
-                if fault.get("tool", tool) != tool:
-                    continue
-                if fault["kind"] in STREAM_ONLY and operation != "InvokeCodeInterpreter":
-                    continue
-                if fault.get("skip", 0) > 0:
-                    fault["skip"] -= 1
-                    continue
-                count = fault.get("count", 1)
-                if count is not None:
-                    fault["count"] = count - 1
-                    if count <= 1:
-                        self.waiting.remove(fault)
-                return fault
-        return None
+        return self.first(lambda fault: (
+            fault.get("operation", operation) == operation and fault.get("tool", tool) == tool
+            and (fault["kind"] not in STREAM_ONLY or operation == "InvokeCodeInterpreter")))
 
 
 def is_before(fault: dict | None) -> bool:

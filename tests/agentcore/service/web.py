@@ -5,16 +5,13 @@ break a reply at a chosen byte. Python's own server allows neither.
 """
 
 import socket
-import struct
 import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
+from faked import BadRequest, Peer, parse_head
+
 HEAD_LIMIT = 64 * 1024
-
-
-class BadRequest(Exception):
-    """What cannot be read as a request of HTTP; the connection is of no further use."""
 
 
 @dataclass
@@ -49,23 +46,9 @@ class Reply:
     delivery: Delivery = field(default_factory=Delivery)
 
 
-def parse_head(head: bytes) -> tuple[str, str, list[tuple[str, str]]]:
-    lines = head.decode("latin-1").split("\r\n")
-    words = lines[0].split(" ")
-    if len(words) != 3 or words[2] != "HTTP/1.1" or not words[1].startswith("/"):
-        raise BadRequest(f"bad request line: {lines[0]!r}")
-    headers = []
-    for line in lines[1:]:
-        name, colon, value = line.partition(":")
-        if not colon or not name or name != name.strip() or "\n" in line or "\r" in line:
-            raise BadRequest(f"bad header: {line!r}")
-        headers.append((name, value.strip(" \t")))
-    return words[0], words[1], headers
-
-
-class Connection:
+class Connection(Peer):
     def __init__(self, peer: socket.socket, body_limit: int) -> None:
-        self.peer = peer
+        super().__init__(peer)
         self.body_limit = body_limit
         self.read = b""
 
@@ -110,32 +93,15 @@ class Connection:
         for piece in pieces_of(reply):
             if left is not None and len(piece) >= left:
                 self.peer.sendall(piece[:left])
-                self._end(how.then)
+                self.end(how.then)
                 return False
             self.peer.sendall(piece)
             left = None if left is None else left - len(piece)
             time.sleep(how.pause)
         if left is None and (how.body_byte is None or ends_well(reply)):
             return True
-        self._end(how.then)
+        self.end(how.then)
         return False
-
-    def _end(self, then: str) -> None:
-        if then == "stall":
-            # Nothing more comes until the client has had enough of it.
-            while self.peer.recv(65536):
-                pass
-        if then == "reset":
-            self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-    def hung_up(self) -> bool:
-        """Whether the client closed its end while it was waiting for a reply."""
-        try:
-            return self.peer.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
 
 
 def ends_well(reply: Reply) -> bool:

@@ -63,7 +63,7 @@ def told(fake, what: str, since: int) -> object:
 
 def working(fake) -> int:
     """Requests before commands: what a request has started is there when it is answered."""
-    answering = fake.answering
+    answering = fake.answering.count
     return answering + sum(session.is_at_work() for sandbox in fake.plane.all()
                            for session in list(sandbox.sessions.values()))
 

@@ -3,7 +3,7 @@
 Faults: which request gets one, and what becomes of it. ../fake.py describes every kind.
 """
 
-import threading
+from faked import Waiting, check_fault
 
 from .errors import ApiError, ToolboxError, api_error, daemon_error, empty, toolbox_error
 from .web import Delivery, Reply
@@ -26,52 +26,20 @@ CUTS = ("body_byte", "wire_byte", "read_byte")
 
 
 def check(fault: dict) -> dict:
-    kind = fault.get("kind")
-    if kind not in MEMBERS:
-        raise ValueError(f"no such kind of fault: {kind}")
-    unknown = set(fault) - COMMON - MEMBERS[kind]
-    if unknown:
-        raise ValueError(f"{kind} has no {', '.join(sorted(unknown))}")
-    if fault.get("when", "before") not in ("before", "after"):
-        raise ValueError("when is before or after")
-    return dict(fault)
+    return check_fault(fault, MEMBERS, COMMON)
 
 
-class Faults:
+class Faults(Waiting):
     def __init__(self) -> None:
-        self.waiting: list[dict] = []
-        self.lock = threading.Lock()
-
-    def add(self, faults: list[dict]) -> None:
-        checked = [check(fault) for fault in faults]
-        with self.lock:
-            self.waiting += checked
-
-    def clear(self) -> None:
-        with self.lock:
-            self.waiting.clear()
+        super().__init__(check)
 
     def take(self, operation: str, sandbox: str) -> dict | None:
         """The first fault that waits for such a request; "session.*" is one for all of those."""
-        if not self.waiting:
-            return None
-        with self.lock:
-            for fault in self.waiting:
-                wanted = fault.get("operation", operation)
-                family = wanted.endswith("*") and operation.startswith(wanted[:-1])
-                if (wanted != operation and not family) \
-                        or fault.get("sandbox", sandbox) != sandbox:
-                    continue
-                if fault.get("skip", 0) > 0:
-                    fault["skip"] -= 1
-                    continue
-                count = fault.get("count", 1)
-                if count is not None:
-                    fault["count"] = count - 1
-                    if count <= 1:
-                        self.waiting.remove(fault)
-                return fault
-        return None
+        def fits(fault: dict) -> bool:
+            wanted = fault.get("operation", operation)
+            family = wanted.endswith("*") and operation.startswith(wanted[:-1])
+            return (wanted == operation or family) and fault.get("sandbox", sandbox) == sandbox
+        return self.first(fits)
 
 
 def is_before(fault: dict | None) -> bool:

@@ -6,20 +6,17 @@ or a reply at a chosen byte. Python's own server allows neither.
 
 import json
 import socket
-import struct
 import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Iterator
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from faked import BadRequest, Peer, parse_head
+
 HEAD_LIMIT = 64 * 1024
 PIECE = 1 << 16
 JSON_LIMIT = 100_000_000
-
-
-class BadRequest(Exception):
-    """What cannot be read as a request of HTTP; the connection is of no further use."""
 
 
 class Cut(Exception):
@@ -134,23 +131,9 @@ class Request:
         return json.loads(self.read_all())
 
 
-def parse_head(head: bytes) -> tuple[str, str, list[tuple[str, str]]]:
-    lines = head.decode("latin-1").split("\r\n")
-    words = lines[0].split(" ")
-    if len(words) != 3 or words[2] != "HTTP/1.1" or not words[1].startswith("/"):
-        raise BadRequest(f"bad request line: {lines[0]!r}")
-    headers = []
-    for line in lines[1:]:
-        name, colon, value = line.partition(":")
-        if not colon or not name or name != name.strip() or "\n" in line or "\r" in line:
-            raise BadRequest(f"bad header: {line!r}")
-        headers.append((name, value.strip(" \t")))
-    return words[0], words[1], headers
-
-
-class Connection:
+class Connection(Peer):
     def __init__(self, peer: socket.socket) -> None:
-        self.peer = peer
+        super().__init__(peer)
         self.unread = b""
 
     def take(self, size: int) -> bytes:
@@ -216,23 +199,6 @@ class Connection:
             self.end(how.then)
             return False
         return reply.status != 101 and (request.header("connection") or "").lower() != "close"
-
-    def end(self, then: str) -> None:
-        if then == "stall":
-            # Nothing more comes until the client has had enough of it.
-            while self.peer.recv(PIECE):
-                pass
-        if then == "reset":
-            self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-    def hung_up(self) -> bool:
-        """Whether the client closed its end while it was waiting for a reply."""
-        try:
-            return self.peer.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
 
 
 def head_of(reply: Reply, length: int | None) -> bytes:
