@@ -36,7 +36,7 @@ static struct {
     pid_t pid;        /* 0: there is none to be reaped */
     bool is_let_go;   /* see pf_keeper_let_go() */
     unsigned process; /* another number in a fork */
-    bool prepared;
+    bool watches_forks, prepared;
     char program[PATH_MAX];
     struct keeper {
         int watched;          /* the reading end, its alone */
@@ -164,11 +164,26 @@ static void in_fork(void)
     pthread_mutex_unlock(&own.lock);
 }
 
+static void watch_forks(void)
+{
+    own.watches_forks = pthread_atfork(before_fork, after_fork, in_fork) == 0;
+}
+
+/* Forks are watched before it is held for the first time, and where there is no keeper too: a fork
+ * finds it free. */
+static void take_lock(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&own.lock);
+}
+
 static bool prepare(void)
 {
     if (!own.prepared)
-        own.prepared = may_begin() && pf_program_find(PF_KEEPER_PROGRAM, own.program) &&
-                       pthread_atfork(before_fork, after_fork, in_fork) == 0;
+        own.prepared =
+                own.watches_forks && may_begin() && pf_program_find(PF_KEEPER_PROGRAM, own.program);
     return own.prepared;
 }
 
@@ -229,7 +244,7 @@ void pf_keeper_add(struct pf_kept *kept, enum pf_kept_kind kind, const char *pat
     kept->path = path;
     kept->size = strlen(path) + 1;
     kept->kind = (char)kind;
-    pthread_mutex_lock(&own.lock);
+    take_lock();
     if (own.held < 0)
         start();
     kept->process = own.process;
@@ -258,7 +273,7 @@ void pf_keeper_drop(struct pf_kept *kept)
 {
     if (!kept->path)
         return;
-    pthread_mutex_lock(&own.lock);
+    take_lock();
     take_out(kept);
     kept->path = NULL;
     if (!own.first && own.held >= 0)
@@ -268,7 +283,7 @@ void pf_keeper_drop(struct pf_kept *kept)
 
 void pf_keeper_let_go(void)
 {
-    pthread_mutex_lock(&own.lock);
+    take_lock();
     own.is_let_go = true;
     pthread_mutex_unlock(&own.lock);
 }

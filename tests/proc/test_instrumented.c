@@ -10,6 +10,9 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,11 +42,64 @@ static void there_is_no_keeper(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
+static const char *first_tmpdir;
+static atomic_bool stop;
+
+static bool make_and_free(void)
+{
+    struct pinfold_temp_workspace *workspace;
+
+    return pinfold_temp_workspace_new(&workspace, NULL) == 0 &&
+           pinfold_temp_workspace_free(workspace, NULL) == 0;
+}
+
+static void *go_on(void *arg)
+{
+    while (!stop)
+        if (!make_and_free())
+            return arg;
+    return NULL;
+}
+
+/* What protects the list of what is kept is free in a fork, whatever other threads had under way.
+ */
+static void a_fork_finds_no_lock_taken(void **state)
+{
+    enum { THREADS = 4, FORKS = 300 };
+    pthread_t threads[THREADS];
+    char path[128];
+    void *failed;
+    int status;
+
+    assert_int_equal(setenv("TMPDIR", first_tmpdir, 1), 0);
+    assert_non_null(test_tempdir("pinfold-instrumented", path, sizeof(path)));
+    assert_int_equal(setenv("TMPDIR", path, 1), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, go_on, state), 0);
+    for (int i = 0; i < FORKS; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            _exit(!make_and_free());
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    stop = true;
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_int_equal(rmdir(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_is_no_keeper),
+        cmocka_unit_test(a_fork_finds_no_lock_taken),
     };
 
+    first_tmpdir = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : "/tmp";
     return cmocka_run_group_tests_name("instrumented", tests, NULL, NULL);
 }
