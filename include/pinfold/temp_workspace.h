@@ -3,8 +3,10 @@
  * Temporary workspaces: directories under $TMPDIR (or /tmp) that are gone when their owner is done
  * with them, and also when it was killed, exits or executes another program: while there are any,
  * a process beside the owner waits for that. The host sees it neither by a wait for any child nor
- * by a signal, and it has none of the host's descriptors open. Should it be killed too, or not be
- * had, the next pinfold of the same user deletes what nobody holds a lock on.
+ * by a signal, and it has none of the host's descriptors open. It shares the host's memory and
+ * keeps the rights that the host had: one that gives up some for good does so before it makes its
+ * first workspace or sandbox. Should that process be killed too, or not be had, the next pinfold of
+ * the same user deletes what nobody holds a lock on.
  */
 #ifndef PINFOLD_TEMP_WORKSPACE_H
 #define PINFOLD_TEMP_WORKSPACE_H

@@ -49,7 +49,8 @@ static int make_backend(struct pf_box *box, const struct pf_options *options, co
     local.max_output_bytes = options->max_output_bytes;
     local.no_inherit_env = options->no_inherit_env;
     local.env = options->env;
-    local.process_ends = box->temporary; /* a directory that is kept is held by nobody afterwards */
+    /* A directory that is kept is held by nobody afterwards. */
+    local.process_ends = box->temporary && !box->goes_on;
     return pinfold_local_backend_new(&local, &box->backend, err);
 }
 

@@ -16,6 +16,7 @@ struct pf_box {
     struct pinfold_audit_sink also; /* set before it is opened: who else hears of events */
     const char *const *stay; /* set before it is opened, and only then looked at: what is not copied
                                 back, besides the excludes; NULL: nothing */
+    bool goes_on; /* set before it is opened: this process does not end after the close */
     struct pf_progress progress;
     struct pinfold_temp_workspace *temporary; /* NULL: the user has named a workspace, or
                                                  the backend has them elsewhere */

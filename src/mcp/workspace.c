@@ -80,6 +80,7 @@ static int open_box(struct pf_mcp_server *server, const char *root, struct pinfo
     if (!options.seed)
         options.seed = root;
     box->also = pf_mcp_audit_sink(&server->audit);
+    box->goes_on = true;
     if (!place && !pf_options_remote(&options)) {
         r = pinfold_temp_workspace_new(&box->temporary, err);
         place = r < 0 ? NULL : pinfold_temp_workspace_path(box->temporary);

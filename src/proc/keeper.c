@@ -32,10 +32,11 @@
 static struct {
     pthread_mutex_t lock;
     struct pf_kept *_Atomic first;
-    int held;       /* the writing end of its pipe; -1: there is no keeper */
-    pid_t pid;      /* 0: there is none to be reaped */
-    bool is_let_go; /* see pf_keeper_let_go() */
-    bool prepared;
+    int held;         /* the writing end of its pipe; -1: there is no keeper */
+    pid_t pid;        /* 0: there is none to be reaped */
+    bool is_let_go;   /* see pf_keeper_let_go() */
+    unsigned process; /* another number in a fork */
+    bool watches_forks, prepared;
     char program[PATH_MAX];
     struct keeper {
         int watched;          /* the reading end, its alone */
@@ -81,9 +82,6 @@ PF_RAW static int keep(void *arg)
 
     /* Those too that the C library keeps for itself. */
     pf_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, sizeof(all), 0);
-    /* Out of reach of what kills the host's process group; a session costs more, as in
-     * pf_super_settle(). */
-    RAW(setpgid, 0, 0, 0);
     RAW(chdir, "/", 0, 0);
     /* When it is woken the owner is busy with its own end, and shall go on first. */
     RAW(sched_setscheduler, 0, SCHED_BATCH, &priority);
@@ -99,7 +97,8 @@ PF_RAW static int keep(void *arg)
     return 0;
 }
 
-/* Under the lock. */
+/* Under the lock. Where it returns the keeper is out of reach of what kills the host's process
+ * group, even if it has not run yet; a session costs more, as in pf_super_settle(). */
 static pid_t begin(struct keeper *keeper)
 {
     sigset_t all, old;
@@ -109,14 +108,20 @@ static pid_t begin(struct keeper *keeper)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     pid = clone(keep, keeper->stack + sizeof(keeper->stack), CLONE_VM, keeper);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (pid > 0)
+        setpgid(pid, pid);
     return pid;
 }
 
+/* There in a program that is built with ThreadSanitizer. */
+extern void __tsan_init(void) __attribute__((weak, visibility("default")));
+
 /* Valgrind ends a program that clones like this. It shows programs no vDSO, which all others
- * have. */
+ * have. ThreadSanitizer takes the keeper for a fork, and sets to rights in it, on its small stack,
+ * what is the owner's. */
 static bool may_begin(void)
 {
-    return getauxval(AT_SYSINFO_EHDR) != 0;
+    return getauxval(AT_SYSINFO_EHDR) != 0 && !__tsan_init;
 }
 
 #else
@@ -153,15 +158,32 @@ static void in_fork(void)
         close(own.held);
     own.held = -1;
     own.pid = 0;
+    own.is_let_go = false;
     own.first = NULL;
+    own.process++;
     pthread_mutex_unlock(&own.lock);
+}
+
+static void watch_forks(void)
+{
+    own.watches_forks = pthread_atfork(before_fork, after_fork, in_fork) == 0;
+}
+
+/* Forks are watched before it is held for the first time, and where there is no keeper too: a fork
+ * finds it free. */
+static void take_lock(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&own.lock);
 }
 
 static bool prepare(void)
 {
     if (!own.prepared)
-        own.prepared = may_begin() && pf_program_find(PF_KEEPER_PROGRAM, own.program) &&
-                       pthread_atfork(before_fork, after_fork, in_fork) == 0;
+        own.prepared =
+                own.watches_forks && may_begin() && pf_program_find(PF_KEEPER_PROGRAM, own.program);
     return own.prepared;
 }
 
@@ -211,7 +233,9 @@ static void end(void)
     own.keeper.released = true;
     close(own.held);
     own.held = -1;
-    if (!own.is_let_go)
+    if (own.is_let_go)
+        kill(own.pid, SIGCONT); /* see wait_for() */
+    else
         reap();
 }
 
@@ -220,10 +244,14 @@ void pf_keeper_add(struct pf_kept *kept, enum pf_kept_kind kind, const char *pat
     kept->path = path;
     kept->size = strlen(path) + 1;
     kept->kind = (char)kind;
-    pthread_mutex_lock(&own.lock);
+    take_lock();
     if (own.held < 0)
         start();
+    kept->process = own.process;
+    kept->before = NULL;
     kept->next = own.first;
+    if (kept->next)
+        kept->next->before = kept;
     own.first = kept;
     pthread_mutex_unlock(&own.lock);
 }
@@ -231,23 +259,21 @@ void pf_keeper_add(struct pf_kept *kept, enum pf_kept_kind kind, const char *pat
 /* Under the lock. */
 static void take_out(const struct pf_kept *kept)
 {
-    struct pf_kept *before = own.first;
-
-    if (before == kept) {
+    if (kept->process != own.process)
+        return; /* the parent's: what is beside it may be anything by now */
+    if (kept->next)
+        kept->next->before = kept->before;
+    if (kept->before)
+        kept->before->next = kept->next;
+    else
         own.first = kept->next;
-        return;
-    }
-    while (before && before->next != kept)
-        before = before->next;
-    if (before)
-        before->next = kept->next;
 }
 
 void pf_keeper_drop(struct pf_kept *kept)
 {
     if (!kept->path)
         return;
-    pthread_mutex_lock(&own.lock);
+    take_lock();
     take_out(kept);
     kept->path = NULL;
     if (!own.first && own.held >= 0)
@@ -257,7 +283,7 @@ void pf_keeper_drop(struct pf_kept *kept)
 
 void pf_keeper_let_go(void)
 {
-    pthread_mutex_lock(&own.lock);
+    take_lock();
     own.is_let_go = true;
     pthread_mutex_unlock(&own.lock);
 }

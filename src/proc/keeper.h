@@ -23,7 +23,8 @@ struct pf_kept {
     const char *path;
     size_t size; /* of path, with its NUL */
     char kind;
-    struct pf_kept *next;
+    unsigned process; /* whose it is */
+    struct pf_kept *before, *next;
 };
 
 /* From now on path, absolute and borrowed, is removed when this process ends in whatever way before

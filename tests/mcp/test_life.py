@@ -286,6 +286,22 @@ def test_an_idle_workspace_ends_and_the_next_call_has_a_new_one(start, project, 
     assert "idle" in result.text
 
 
+@pytest.mark.parametrize("backend", ["local", "isolated"])
+def test_a_workspace_that_has_ended_leaves_the_server_no_child(start, own_tmpdir, backend) -> None:
+    """Neither one that runs nor one that nobody has reaped: the server goes on, and has others."""
+    client = start("--backend", backend, "--ttl", "0.1")
+    before = children(client.process.pid)
+    for _ in range(3):
+        assert client.call("execute", command="echo x").data["stdout"] == "x\n"
+        wait_until(lambda: list(own_tmpdir.iterdir()) == [])
+        wait_until(lambda: children(client.process.pid) == before)
+
+
+def children(pid: int) -> list[str]:
+    return [child for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()]
+
+
 def test_results_come_home_at_the_end_when_the_user_says_so(project: Path) -> None:
     for options, expected in (["--sync"], "new\n"), ([], None):
         with Client("--seed", project, *options) as client:

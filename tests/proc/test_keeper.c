@@ -10,11 +10,15 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 
 #include <pinfold/temp_workspace.h>
@@ -136,7 +140,19 @@ static void wait_until_told(const struct place *place)
     assert_int_equal(read(place->told[0], &byte, 1), 1);
 }
 
-enum end { KILLED, EXITED, ABORTED, FAULTED, EXECUTED };
+/* Before Linux 5.16 the end of a process that would dump its core, if that were wanted, is the end
+ * of all that share its memory. */
+static bool a_dump_kills_who_shares(void)
+{
+    struct utsname kernel;
+    int major = 0, minor = 0;
+
+    assert_int_equal(uname(&kernel), 0);
+    assert_int_equal(sscanf(kernel.release, "%d.%d", &major, &minor), 2);
+    return major < 5 || (major == 5 && minor < 16);
+}
+
+enum end { KILLED, EXITED, EXECUTED, ABORTED, FAULTED };
 
 static void end_so(enum end how) __attribute__((noreturn));
 static void end_so(enum end how)
@@ -157,12 +173,32 @@ static void end_so(enum end how)
 
 static void whatever_ends_an_owner_leaves_nothing(void **state)
 {
-    for (enum end how = KILLED; how <= EXECUTED; how++) {
+    enum end last = a_dump_kills_who_shares() ? EXECUTED : FAULTED;
+
+    for (enum end how = KILLED; how <= last; how++) {
         pid_t owner = fork();
         if (owner == 0) {
             make_full();
             make();
             end_so(how);
+        }
+        assert_true(owner > 0);
+        wait_for_all();
+        assert_int_equal(count_entries(((struct place *)*state)->path), 0);
+    }
+}
+
+/* It need not have run yet. Somebody who kills a group gives nobody in it the time to leave it. */
+static void the_end_of_a_whole_group_is_one_as_well(void **state)
+{
+    for (int i = 0; i < 50; i++) {
+        pid_t owner = fork();
+        if (owner == 0) {
+            if (setpgid(0, 0) < 0)
+                _exit(104);
+            make();
+            kill(0, SIGKILL);
+            _exit(105);
         }
         assert_true(owner > 0);
         wait_for_all();
@@ -238,6 +274,49 @@ static void any_number_of_things_is_kept(void **state)
     }
     wait_for_all();
     assert_int_equal(count_entries(place->path), 0);
+}
+
+/* Directories that stand for control groups. */
+static void add_some(const struct place *place, struct pf_kept *kept, int from, int count)
+{
+    char path[300];
+
+    for (int i = from; i < from + count; i++) {
+        snprintf(path, sizeof(path), "%s/%02d", place->path, i);
+        pf_keeper_add(&kept[i], PF_KEPT_GROUP, strdup(path));
+        if (mkdir(path, 0700) < 0)
+            _exit(106);
+    }
+}
+
+static void remove_some(const struct place *place, const int *numbers, size_t count)
+{
+    char path[300];
+
+    assert_int_equal(count_entries(place->path), count);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof(path), "%s/%02d", place->path, numbers[i]);
+        assert_int_equal(rmdir(path), 0);
+    }
+}
+
+static void what_is_dropped_in_any_order_is_not_looked_for(void **state)
+{
+    /* The oldest, the latest, some beside each other, and what is then the oldest. */
+    static const int dropped[] = { 0, 11, 5, 6, 4, 2, 10, 1 };
+    const struct place *place = *state;
+
+    if (fork() == 0) {
+        struct pf_kept kept[12];
+        add_some(place, kept, 0, 12);
+        for (size_t i = 0; i < sizeof(dropped) / sizeof(*dropped); i++) {
+            pf_keeper_drop(&kept[dropped[i]]);
+            pf_keeper_drop(&kept[dropped[i]]);
+        }
+        raise(SIGKILL);
+    }
+    wait_for_all();
+    remove_some(place, dropped, sizeof(dropped) / sizeof(*dropped));
 }
 
 /* Who may write to the directory that a workspace is in may exchange it for what is not one. */
@@ -422,6 +501,74 @@ static void one_that_is_let_go_is_waited_for_by_the_next(void **state)
     assert_int_equal(status, 0);
 }
 
+static bool is_stopped(pid_t pid)
+{
+    char text[512];
+
+    return read_proc(pid, "stat", text, sizeof(text)) && strstr(text, ") T ");
+}
+
+/* The kernel wakes it up where its parents are of another session; here they are of this one. */
+static void one_that_is_let_go_and_was_stopped_ends(void **state)
+{
+    pid_t owner = fork();
+
+    (void)state;
+    if (owner == 0) {
+        struct pinfold_temp_workspace *workspace = make();
+        pid_t keeper = keeper_of(getpid());
+        pf_keeper_let_go();
+        if (kill(keeper, SIGSTOP) < 0)
+            _exit(122);
+        while (!is_stopped(keeper))
+            wait_a_little();
+        _exit(pinfold_temp_workspace_free(workspace, NULL) < 0);
+    }
+    wait_for_all();
+}
+
+static int filter_calls(unsigned number, unsigned verdict)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, verdict),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = { sizeof(code) / sizeof(*code), code };
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
+/* A host may have forbidden itself what the keeper alone does: then it has none, and no harm. */
+static void a_filter_of_the_hosts_costs_it_no_more_than_its_keeper(void **state)
+{
+    static const unsigned calls[] = { SYS_chdir, SYS_sched_setscheduler, SYS_close_range,
+                                      SYS_execve, SYS_memfd_create };
+    static const unsigned verdicts[] = { SECCOMP_RET_ERRNO | EPERM, SECCOMP_RET_ERRNO | ENOSYS,
+                                         SECCOMP_RET_KILL_PROCESS };
+    size_t count = sizeof(verdicts) / sizeof(*verdicts) - (a_dump_kills_who_shares() ? 1 : 0);
+    int status;
+
+    (void)state;
+    for (size_t i = 0; i < count * sizeof(calls) / sizeof(*calls); i++) {
+        pid_t owner = fork();
+        if (owner == 0) {
+            setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+            if (filter_calls(calls[i / count], verdicts[i % count]) < 0)
+                _exit(123);
+            for (int n = 0; n < 5; n++)
+                if (pinfold_temp_workspace_free(make(), NULL) < 0)
+                    _exit(124);
+            _exit(waitpid(-1, NULL, WNOHANG | __WALL) >= 0);
+        }
+        assert_int_equal(waitpid(owner, &status, 0), owner);
+        assert_int_equal(status, 0);
+    }
+}
+
 /* ---- forks of the owner ---- */
 
 static void a_fork_of_the_owner_ends_nothing_and_holds_nothing_back(void **state)
@@ -463,6 +610,63 @@ static void a_fork_of_the_owner_ends_nothing_and_holds_nothing_back(void **state
     let_go(place);
     wait_for_all();
     assert_int_equal(count_entries(place->path), 0);
+}
+
+/* What its threads had may have been overwritten, by which nobody has dropped anything. */
+static void a_fork_may_drop_what_is_its_parents(void **state)
+{
+    const struct place *place = *state;
+    pid_t owner = fork(), child;
+
+    if (owner == 0) {
+        struct pf_kept kept[5];
+        add_some(place, kept, 0, 3);
+        child = fork();
+        if (child == 0) {
+            add_some(place, kept, 3, 2);
+            memset(&kept[0], 0xff, sizeof(kept[0]));
+            memset(&kept[2], 0xff, sizeof(kept[2]));
+            pf_keeper_drop(&kept[1]);
+            pf_keeper_drop(&kept[3]);
+            raise(SIGKILL);
+        }
+        waitpid(child, NULL, 0);
+        tell(place);
+        pause();
+    }
+    wait_until_told(place);
+    while (count_entries(place->path) > 4)
+        wait_a_little();
+    assert_int_equal(kill(owner, SIGKILL), 0);
+    wait_for_all();
+    remove_some(place, (const int[]){ 3 }, 1);
+}
+
+/* It did not say that it ends. */
+static void a_fork_of_who_lets_go_waits_for_its_own(void **state)
+{
+    pid_t owner = fork(), child;
+    int status;
+
+    (void)state;
+    if (owner == 0) {
+        pf_keeper_let_go();
+        make();
+        child = fork();
+        if (child == 0) {
+            for (int i = 0; i < 20; i++)
+                if (pinfold_temp_workspace_free(make(), NULL) < 0 ||
+                    waitpid(-1, NULL, WNOHANG | __WALL) >= 0)
+                    _exit(125);
+            _exit(0);
+        }
+        if (waitpid(child, &status, 0) != child)
+            _exit(126);
+        _exit(status ? 127 : 0);
+    }
+    assert_int_equal(waitpid(owner, &status, 0), owner);
+    assert_int_equal(status, 0);
+    wait_for_all();
 }
 
 static void *come_and_go(void *arg)
@@ -522,9 +726,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(whatever_ends_an_owner_leaves_nothing),
+        TEST(the_end_of_a_whole_group_is_one_as_well),
         TEST(an_owner_that_executes_another_program_has_ended),
         TEST(what_is_kept_or_given_back_is_not_looked_for),
         TEST(any_number_of_things_is_kept),
+        TEST(what_is_dropped_in_any_order_is_not_looked_for),
         TEST(what_was_exchanged_for_something_else_stays),
         TEST(the_host_does_not_see_it),
         TEST(there_is_one_and_it_ends_with_the_last_thing),
@@ -533,7 +739,11 @@ int main(void)
         TEST(signals_do_nothing_to_it),
         TEST(one_that_was_stopped_or_killed_keeps_nobody_waiting),
         TEST(one_that_is_let_go_is_waited_for_by_the_next),
+        TEST(one_that_is_let_go_and_was_stopped_ends),
+        TEST(a_filter_of_the_hosts_costs_it_no_more_than_its_keeper),
         TEST(a_fork_of_the_owner_ends_nothing_and_holds_nothing_back),
+        TEST(a_fork_may_drop_what_is_its_parents),
+        TEST(a_fork_of_who_lets_go_waits_for_its_own),
         TEST(threads_may_come_and_go),
         TEST(it_does_not_need_the_thread_that_started_it),
     };
