@@ -204,7 +204,9 @@ class Lasting(Episode):
         self.owner = Owner(self.place, self.face, preload)
         self.owners.append(self.owner.pid)
         self.closed_with: int | None = None
-        if not self.preloaded:  # what an interpreter or a linker makes of trouble is its own
+        if self.preloaded:
+            self.owner.wait_until_it_listens()
+        else:
             self.owner.descriptors()
 
     def open(self, seeds: bool) -> bool:

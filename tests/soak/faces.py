@@ -13,6 +13,7 @@ import random
 import select
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -22,7 +23,7 @@ import client as stdio  # of tests/mcp, as the next one
 import http_server as http
 
 from owners import BUILD
-from place import Place
+from place import Place, runs
 
 HERE = Path(__file__).resolve().parent
 PATIENCE = 150  # seconds, for a machine that is busy with other things
@@ -91,6 +92,14 @@ class Owner:
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    def wait_until_it_listens(self) -> None:
+        """What an interpreter or a linker makes of trouble is its own, and none is meant for it."""
+        deadline = time.monotonic() + PATIENCE
+        while runs(self.pid):
+            if time.monotonic() > deadline:
+                raise Hangs(f"it does not begin; {self.place.all_processes()}")
+            time.sleep(0.002)
 
     def ask(self, name: str, *args: bytes | str | Path | None) -> list[bytes]:
         words = [name]
