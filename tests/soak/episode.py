@@ -586,5 +586,8 @@ MAY_DIE_OF = (-signal.SIGKILL, -signal.SIGXFSZ)
 def describe(episode: Episode, error: BaseException) -> str:
     """All that there is to know about a failure."""
     lines = episode.story[-200:]
+    lines.append(f"here: {episode.place.all_waits()}")
+    if episode.service:
+        lines.append(f"there: {episode.place.all_waits(episode.service.pid)}")
     return json.dumps({"episode": episode.name, "face": episode.face, "backend": episode.backend,
                        "error": f"{type(error).__name__}: {error}"[:6000], "story": lines})

@@ -4,6 +4,7 @@ control groups, files. The worker adopts every orphan of what it starts."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -37,6 +38,16 @@ def runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "RD"
     except OSError:
         return False
+
+
+def waits(pid: int) -> list[str]:
+    """The system call, by its number, and the function of the kernel that each thread is in."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError):  # it is gone, or none of our business
+            call = (task / "syscall").read_text().split()[0]
+            found.append(f"{call} {(task / 'wchan').read_text()}")
+    return found
 
 
 class Place:
@@ -77,6 +88,11 @@ class Place:
 
     def all_processes(self) -> str:
         return ", ".join(f"{pid} {name}" for pid, name in self.descendants()) or "no process"
+
+    def all_waits(self, pid: int | None = None) -> str:
+        """What the threads of all those wait for."""
+        return "; ".join(f"{child} {name}: {', '.join(waits(child))}"
+                         for child, name in self.descendants(pid)) or "no process"
 
     def is_busy(self, service: Service | None) -> bool:
         """Whether commands run here or at a service. A shell may wait for ever for its next one."""
