@@ -349,7 +349,7 @@ static int run_close(void *ctx, struct pinfold_cancel *cancel, struct pinfold_er
 }
 
 static const struct pf_operation close_workspace = {
-    .name = "close", .size = sizeof(struct agent_args), .run = run_close, .done = done
+    .name = "close", .size = sizeof(struct agent_args), .run = run_close, .done = done, .ends = true
 };
 
 PyObject *pf_agent_close(PyObject *self, PyObject *sync)

@@ -103,9 +103,11 @@ static int run_close(void *ctx, struct pinfold_cancel *cancel, struct pinfold_er
     return ops->close ? ops->close(pinfold_backend_get_state(args->backend), err) : 0;
 }
 
-static const struct pf_operation close_backend = { "close",   sizeof(struct backend_args),
-                                                   run_close, NULL,
-                                                   NULL,      done };
+static const struct pf_operation close_backend = { .name = "close",
+                                                   .size = sizeof(struct backend_args),
+                                                   .run = run_close,
+                                                   .done = done,
+                                                   .ends = true };
 
 static PyObject *make_create(PyObject *self, PyObject *unused)
 {

@@ -232,7 +232,7 @@ static int begin(struct pf_call *call)
         PyErr_SetString(PyExc_RuntimeError, "a call runs once");
         return -1;
     }
-    if (!call->cancel && pinfold_cancel_new(&call->cancel, &err) < 0) {
+    if (!call->cancel && pinfold_cancel_new(&call->cancel, &err) < 0 && !call->operation->ends) {
         pf_raise(&err, NULL);
         return -1;
     }
@@ -344,7 +344,7 @@ static PyObject *call_cancel(PyObject *self, PyObject *unused)
     PyObject *answer;
 
     (void)unused;
-    if (!call->cancel) {
+    if (!call->cancel && __atomic_load_n(&call->state, __ATOMIC_ACQUIRE) == MADE) {
         struct pinfold_error err = PINFOLD_ERROR_INIT;
         if (pinfold_cancel_new(&call->cancel, &err) < 0)
             return pf_raise(&err, NULL);

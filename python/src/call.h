@@ -27,6 +27,8 @@ struct pf_operation {
     PyObject *(*partial)(void *args);
     /* Empties args. */
     void (*done)(void *args);
+    bool ends;  /* gives back what a process may be out of: where there is no descriptor or memory
+                   for a token it runs all the same, and cannot be cancelled */
     bool nests; /* Python code that it calls makes calls of its own, and waits for them: it gets a
                    thread that is not of the pool's limited number */
 };

@@ -172,9 +172,11 @@ static int run_close(void *ctx, struct pinfold_cancel *cancel, struct pinfold_er
     return pinfold_manager_close_session(args->manager, args->id, &args->options, cancel, err);
 }
 
-static const struct pf_operation close_session = {
-    "close_session", sizeof(struct session_args), run_close, NULL, NULL, done
-};
+static const struct pf_operation close_session = { .name = "close_session",
+                                                   .size = sizeof(struct session_args),
+                                                   .run = run_close,
+                                                   .done = done,
+                                                   .ends = true };
 
 /* (session_id, sync, dest or None, (excludes, includes) or None) */
 static PyObject *manager_close(PyObject *self, PyObject *given)
@@ -217,9 +219,12 @@ static PyObject *convert_ids(void *ctx, int r)
     return pf_strings_from(&((struct session_args *)ctx)->ids);
 }
 
-static const struct pf_operation cleanup = {
-    "cleanup_expired", sizeof(struct session_args), run_cleanup, convert_ids, NULL, done
-};
+static const struct pf_operation cleanup = { .name = "cleanup_expired",
+                                             .size = sizeof(struct session_args),
+                                             .run = run_cleanup,
+                                             .convert = convert_ids,
+                                             .done = done,
+                                             .ends = true };
 
 static PyObject *manager_cleanup(PyObject *self, PyObject *unused)
 {

@@ -81,9 +81,12 @@ static PyObject *partial_sync(void *ctx)
     return pf_sync_from(&((struct life_args *)ctx)->result);
 }
 
-static const struct pf_operation stop = { "stop",       sizeof(struct life_args),
-                                          run_stop,     NULL,
-                                          partial_sync, done };
+static const struct pf_operation stop = { .name = "stop",
+                                          .size = sizeof(struct life_args),
+                                          .run = run_stop,
+                                          .partial = partial_sync,
+                                          .done = done,
+                                          .ends = true };
 
 PyObject *pf_sandbox_stop(PyObject *self, PyObject *sync)
 {

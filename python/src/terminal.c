@@ -267,9 +267,11 @@ static void close_done(void *ctx)
         pf_call_later(close_shared, args->closing);
 }
 
-static const struct pf_operation close_terminal = { "close",   sizeof(struct terminal_args),
-                                                    run_close, NULL,
-                                                    NULL,      close_done };
+static const struct pf_operation close_terminal = { .name = "close",
+                                                    .size = sizeof(struct terminal_args),
+                                                    .run = run_close,
+                                                    .done = close_done,
+                                                    .ends = true };
 
 /* The package sees to it that no other call is under way. */
 static PyObject *terminal_close(PyObject *self, PyObject *unused)
