@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/random.h"
 
 #define PREFIX "pinfold-"
 #define CPU_PERIOD_US 100000
+#define BUSY_NS (1 * PF_NS_PER_SEC) /* how long a group may be, whose processes have ended */
+enum { LONGEST_MS = 16 };
 
 static const struct pf_cgroup_place machine = { "/sys/fs/cgroup", "/proc/self/cgroup", 0 };
 
@@ -307,6 +311,17 @@ void pf_cgroup_count(const struct pf_cgroup *cgroup, bool forks, struct pf_cgrou
     };
 }
 
+/* Who has been waited for is in its group until it has left its processor for the last time: a
+ * moment more, and on a busy machine some of them. */
+static void remove_group(const char *path)
+{
+    int64_t deadline = pf_clock_deadline(BUSY_NS);
+
+    for (int ms = 0; rmdir(path) < 0 && errno == EBUSY && pf_clock_now() < deadline;
+         ms = ms < LONGEST_MS ? 2 * ms + 1 : ms)
+        poll(NULL, 0, ms);
+}
+
 void pf_cgroup_done(struct pf_cgroup *cgroup)
 {
     int fds[] = { cgroup->memory_events, cgroup->memory_peak };
@@ -316,7 +331,7 @@ void pf_cgroup_done(struct pf_cgroup *cgroup)
             close(fds[i]);
     for (int i = 0; i < PF_CGROUP_MAX; i++) {
         if (cgroup->dirs[i])
-            rmdir(cgroup->dirs[i]);
+            remove_group(cgroup->dirs[i]);
         drop(cgroup, i);
     }
     *cgroup = (struct pf_cgroup)PF_CGROUP_INIT;

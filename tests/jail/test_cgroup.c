@@ -10,9 +10,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -218,6 +221,38 @@ static void groups_of_dead_owners_are_removed(void **state)
     assert_int_equal(count_groups(f, "user"), 4);
 }
 
+/* As a group is from whose last process somebody has just been told that it ended. */
+static void a_group_that_is_busy_for_a_moment_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    char path[512], empty[540];
+    int status;
+    pid_t pid;
+
+    be_in_session(f);
+    pf_cgroup_make(&f->place, &f->limits, &f->cgroup);
+    snprintf(path, sizeof(path), "%s", f->cgroup.dirs[0]);
+    snprintf(empty, sizeof(empty), "rm %s/*", path); /* as the kernel's are */
+    assert_int_equal(system(empty), 0);
+    pid = fork();
+    if (pid == 0) {
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 || mount("none", path, "tmpfs", 0, NULL) < 0 ||
+            rmdir(path) == 0 || errno != EBUSY)
+            _exit(2);
+        pid = fork();
+        if (pid == 0) {
+            poll(NULL, 0, 50);
+            _exit(umount2(path, MNT_DETACH));
+        }
+        pf_cgroup_done(&f->cgroup);
+        _exit(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 3);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(errno, ENOENT);
+}
+
 static void a_group_that_cannot_be_entered_is_an_error(void **state)
 {
     struct fixture *f = *state;
@@ -328,6 +363,7 @@ int main(void)
         IN_DIR(a_controller_that_is_not_there_limits_nothing),
         IN_DIR(a_group_that_takes_no_limit_is_removed),
         IN_DIR(groups_of_dead_owners_are_removed),
+        IN_DIR(a_group_that_is_busy_for_a_moment_is_waited_for),
         IN_DIR(a_group_that_cannot_be_entered_is_an_error),
         IN_DIR(what_the_kernel_counts_is_read),
         cmocka_unit_test(defaults_leave_memory_to_processes),
