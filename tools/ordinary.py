@@ -18,6 +18,7 @@ UID = 1_100_000_000
 # those in which the fake service's commands run as that user, and are kept from something.
 LEFT_OUT = ("agentcore", "daytona")
 FAKE, WITH_FAKE = "tests/daytona", ("daytona_backend", "daytona_hostile")
+FAKED = "tests/faked.py"  # what it shares with others
 NOT_COPIED = ("*.p", "*.a", "meson-*", "*ninja*", "*.json", "bench", "fuzz", "musl-include",
               "counters")
 
@@ -58,6 +59,7 @@ def run(build: Path, tmp: Path, env: dict[str, str]) -> list[Case]:
     try:
         shutil.copytree(build, place, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
         shutil.copytree(build.parent / FAKE, place / FAKE, dirs_exist_ok=True)
+        shutil.copy(build.parent / FAKED, place / FAKED)
         own.mkdir()
         os.chown(own, UID + os.getpid(), UID + os.getpid())
         for test in tests:
