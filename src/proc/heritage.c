@@ -120,7 +120,7 @@ static bool read_process(struct pf_heritage *ret, int status, uint64_t *ret_resi
         return false;
     ret->root[0] = (uint64_t)root.stx_dev_major << 32 | root.stx_dev_minor;
     ret->root[1] = root.stx_ino;
-    ret->root[2] = root.stx_mask & STATX_MNT_ID ? root.stx_mnt_id : 0;
+    ret->root[2] = (root.stx_mask & STATX_MNT_ID) ? root.stx_mnt_id : 0;
     ret->secure_bits = (uint64_t)prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
     return read_text(ret, status, ret_resident);
 }

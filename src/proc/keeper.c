@@ -114,14 +114,14 @@ static pid_t begin(struct keeper *keeper)
 }
 
 /* There in a program that is built with ThreadSanitizer. */
-extern void __tsan_init(void) __attribute__((weak, visibility("default")));
+extern void tsan_init(void) __asm__("__tsan_init") __attribute__((weak, visibility("default")));
 
 /* Valgrind ends a program that clones like this. It shows programs no vDSO, which all others
  * have. ThreadSanitizer takes the keeper for a fork, and sets to rights in it, on its small stack,
  * what is the owner's. */
 static bool may_begin(void)
 {
-    return getauxval(AT_SYSINFO_EHDR) != 0 && !__tsan_init;
+    return getauxval(AT_SYSINFO_EHDR) != 0 && !tsan_init;
 }
 
 #else
