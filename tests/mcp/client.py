@@ -146,11 +146,11 @@ class Result:
 def processes_with(mark: str) -> list[str]:
     """The processes whose command line has a text in it, in whatever namespace they are."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            command = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:  # it is gone
             continue
         if mark in command:
-            found.append(f"{path.parent.name}: {command}")
+            found.append(f"{process.name}: {command}")
     return found

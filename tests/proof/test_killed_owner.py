@@ -155,13 +155,14 @@ def keeper(owner: int) -> int:
     """The number of a process's keeper."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        for stat in Path("/proc").glob("[0-9]*/stat"):
+        for process in Path("/proc").glob("[0-9]*"):
             try:
-                head, _, rest = stat.read_text(errors="replace").rpartition(")")
+                stat = (process / "stat").read_text(errors="replace")
             except OSError:  # it is gone
                 continue
+            head, _, rest = stat.rpartition(")")
             if head.endswith("(pinfold-keeper") and int(rest.split()[1]) == owner:
-                return int(stat.parent.name)
+                return int(process.name)
         time.sleep(0.005)
     raise AssertionError("there is no keeper")
 

@@ -111,7 +111,8 @@ def _copy(rng: random.Random, tree: Tree, path: str, script: Script) -> None:
 def _link(rng: random.Random, tree: Tree, _: str, script: Script) -> None:
     path, target = rng.choice(LINKS), rng.choice(["../src/a", "/etc/passwd", "nowhere"])
     if tree.is_sure(path):
-        script.lines.append(f"mkdir -p other/deep && ln -sfn -- {target} {path}")
+        # ln -f has another name for it meanwhile, which would stay when it is killed.
+        script.lines.append(f"mkdir -p other/deep && rm -f -- {path} && ln -s -- {target} {path}")
         script.effects += [(path, [None, Link(target)])]
 
 

@@ -72,11 +72,12 @@ class Place:
     def descendants(self, pid: int | None = None) -> list[tuple[int, str]]:
         """Number and name of all that a process, or else this one, has started."""
         parents: dict[int, list[tuple[int, str]]] = {}
-        for stat in Path("/proc").glob("[0-9]*/stat"):
+        for process in Path("/proc").glob("[0-9]*"):
             try:
-                head, _, rest = stat.read_text(errors="replace").rpartition(")")
+                stat = (process / "stat").read_text(errors="replace")
             except OSError:  # it is gone
                 continue
+            head, _, rest = stat.rpartition(")")
             child, _, name = head.partition(" (")
             parents.setdefault(int(rest.split()[1]), []).append((int(child), name))
         found, todo = [], [pid or os.getpid()]
