@@ -276,13 +276,14 @@ static void begin_again(struct pf_model_call *call)
 
 int pf_model_call_perform(struct pf_model_call *call, struct pinfold_error *err)
 {
-    struct pinfold_error one;
+    struct pinfold_error one = PINFOLD_ERROR_INIT, before;
     int64_t delay = 0;
     int r;
 
     call->deadline = pf_clock_deadline(call->client->timeout_ns);
     for (call->attempt = 1;; call->attempt++) {
         bool mended = false;
+        before = one;
         one = (struct pinfold_error)PINFOLD_ERROR_INIT;
         begin_again(call);
         r = attempt(call, &mended, &one);
@@ -301,6 +302,7 @@ int pf_model_call_perform(struct pf_model_call *call, struct pinfold_error *err)
             break;
     }
     call->reply.out->attempts = call->attempt + call->mended;
+    pf_tell_before(&one, &before);
     if (r < 0 && err)
         *err = one;
     return r;

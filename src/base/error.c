@@ -133,6 +133,18 @@ int pf_wrap(struct pinfold_error *err, int result, const char *format, ...)
     return result;
 }
 
+void pf_tell_before(struct pinfold_error *err, const struct pinfold_error *before)
+{
+    char context[sizeof(err->msg) + 16];
+
+    if (err->code != PINFOLD_ETIMEOUT || before->code == 0 || before->code == PINFOLD_ETIMEOUT)
+        return;
+    snprintf(context, sizeof(context), "%s; before that", err->msg);
+    set_message(err, context, before->msg);
+    if (err->http_status == 0)
+        err->http_status = before->http_status;
+}
+
 /* Append one unit of text, a printable character as it is or one byte as \xNN. Returns how many
  * bytes of text it stands for. out needs 4 bytes of room. */
 static size_t escape_unit(const char *text, size_t len, char *out, size_t *out_len)

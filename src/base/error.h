@@ -20,6 +20,12 @@ int pf_fail_nomem(struct pinfold_error *err);
 /* Put context in front of an error that is already filled: "context: old text". Returns result. */
 int pf_wrap(struct pinfold_error *err, int result, const char *format, ...) PINFOLD_PRINTF(3, 4);
 
+/* The last of several attempts failed with err. If it only ran out of time, what the one before it
+ * was told is the reason that the time ran out: "old text; before that: text of before", and its
+ * HTTP status where err has none. Otherwise, and where before has no code or ran out of time too,
+ * err stays as it is. */
+void pf_tell_before(struct pinfold_error *err, const struct pinfold_error *before);
+
 /* Enough for any path in an error: what does not fit loses its middle. */
 #define PF_QUOTE_MAX 120
 

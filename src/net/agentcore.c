@@ -447,12 +447,13 @@ static int judge_failure(const struct operation *op, int r, enum remedy *ret_rem
 
 static int perform(struct operation *op, struct pinfold_error *err)
 {
-    struct pinfold_error one;
+    struct pinfold_error one = PINFOLD_ERROR_INIT, before;
     enum remedy remedy = GIVE_UP;
     int r, waited;
 
     pf_agentcore_uuid(op->invocation);
     for (op->attempt = 1;; op->attempt++) {
+        before = one;
         one = (struct pinfold_error)PINFOLD_ERROR_INIT;
         reset_attempt(op);
         r = attempt_once(op, &one);
@@ -465,6 +466,7 @@ static int perform(struct operation *op, struct pinfold_error *err)
         if (waited <= 0)
             break;
     }
+    pf_tell_before(&one, &before);
     if (err)
         *err = one;
     return -one.code;

@@ -116,10 +116,11 @@ static bool may_help(const struct pf_aws_ask *ask, const struct pf_aws_call *cal
 int pf_aws_send(const struct pf_aws_ask *ask, const struct pf_aws_call *call,
                 struct pf_aws_reply *ret, struct pinfold_error *err)
 {
-    struct pinfold_error local = PINFOLD_ERROR_INIT;
+    struct pinfold_error local = PINFOLD_ERROR_INIT, before = local;
     int r = 0;
 
     for (int attempt = 0; attempt < call->attempts; attempt++) {
+        before = local;
         if (attempt > 0 &&
             (r = pause_for(ask, call->pause_ns ? call->pause_ns : backoff(attempt - 1), &local)) <
                     0)
@@ -127,10 +128,13 @@ int pf_aws_send(const struct pf_aws_ask *ask, const struct pf_aws_call *call,
         r = send_once(ask, call, ret, &local);
         if (!may_help(ask, call, r, ret->status, local.retryable))
             break;
+        if (r == 0)
+            pf_aws_refused("attempt", ret->status, "", &local);
     }
     if (r == 0)
         return 0;
     pf_aws_reply_done(ret);
+    pf_tell_before(&local, &before);
     /* An attempt's own time was too short: for whoever waits that is a service that is down. */
     if (r == -PINFOLD_ETIMEOUT && pf_clock_now() < ask->deadline) {
         r = -PINFOLD_EBACKEND;

@@ -348,6 +348,7 @@ int pf_daytona_send(struct pf_daytona *client, struct pf_daytona_request *reques
                     struct pinfold_error *err)
 {
     PF_CLEANUP(pf_buf_done) struct pf_buf body = PF_BUF_INIT(BODY_MAX);
+    struct pinfold_error before = PINFOLD_ERROR_INIT;
     unsigned transport = 0, throttled = 0;
     int r = encode(request, &body, err);
 
@@ -362,11 +363,13 @@ int pf_daytona_send(struct pf_daytona *client, struct pf_daytona_request *reques
             r = pf_daytona_refused(client, request->operation, ret, err);
         delay = delay_for(request, r, ret, err, &transport, &throttled);
         pf_http_response_done(ret);
+        pf_tell_before(err, &before);
         if (delay < 0)
             return r;
         waited = wait_for(call, delay, err);
         if (waited <= 0)
             return waited < 0 ? waited : r;
+        before = *err;
         r = 0;
     }
     return r;

@@ -399,6 +399,28 @@ static void a_service_that_goes_quiet_is_given_up(void **state)
         }
 }
 
+static void when_time_runs_out_the_answer_before_is_told(void **state)
+{
+    (void)state;
+    for (int provider = 0; provider < PROVIDERS; provider++) {
+        char switches[100], url[500];
+        struct pinfold_model_options options;
+        struct pinfold_model *model;
+        struct pinfold_model_reply reply;
+        struct pinfold_error err;
+
+        snprintf(switches, sizeof(switches), "id=%s,fail=529,times=1,stall=0", new_token());
+        options = options_for(provider, "text", switches, url);
+        options.timeout_seconds = 2;
+        model = make_model(provider, &options);
+        assert_int_equal(ask(model, &hello, 1, NULL, &reply, &err), -PINFOLD_ETIMEOUT);
+        assert_int_equal(err.http_status, 529);
+        assert_non_null(strstr(err.msg, " in time; before that: "));
+        assert_non_null(strstr(err.msg, "HTTP 529"));
+        pinfold_model_unref(model);
+    }
+}
+
 static void a_reply_that_is_whole_does_not_wait_for_the_connection(void **state)
 {
     (void)state;
@@ -657,6 +679,7 @@ int main(void)
         cmocka_unit_test(a_listener_can_stop_a_reply_at_any_event),
         cmocka_unit_test(a_token_ends_a_wait_for_the_service),
         cmocka_unit_test(a_service_that_goes_quiet_is_given_up),
+        cmocka_unit_test(when_time_runs_out_the_answer_before_is_told),
         cmocka_unit_test(a_reply_that_is_whole_does_not_wait_for_the_connection),
         cmocka_unit_test(replies_have_a_largest_size),
         cmocka_unit_test(a_web_page_is_no_reply),

@@ -310,11 +310,45 @@ static void escape_shortens_nothing(void **state)
     free(escaped);
 }
 
+static void who_ran_out_of_time_tells_what_was_said_before(void **state)
+{
+    struct pinfold_error err = PINFOLD_ERROR_INIT, before = PINFOLD_ERROR_INIT;
+    char reason[200];
+
+    (void)state;
+    pf_fail(&err, PINFOLD_ETIMEOUT, "run: no answer in time");
+    pf_tell_before(&err, &before);
+    assert_string_equal(err.msg, "run: no answer in time");
+    pf_fail(&before, PINFOLD_EBACKEND, "run: HTTP 429");
+    before.http_status = 429;
+    pf_tell_before(&err, &before);
+    assert_int_equal(err.code, PINFOLD_ETIMEOUT);
+    assert_int_equal(err.http_status, 429);
+    assert_string_equal(err.msg, "run: no answer in time; before that: run: HTTP 429");
+    pf_fail(&before, PINFOLD_ETIMEOUT, "run: no answer in time");
+    pf_fail(&err, PINFOLD_ETIMEOUT, "run: nothing arrived for too long");
+    pf_tell_before(&err, &before); /* both only waited */
+    assert_string_equal(err.msg, "run: nothing arrived for too long");
+    pf_fail(&before, PINFOLD_EBACKEND, "run: HTTP 429");
+    pf_fail(&err, PINFOLD_EVALUE, "run: no such tool");
+    pf_tell_before(&err, &before); /* it says why by itself */
+    assert_string_equal(err.msg, "run: no such tool");
+    memset(reason, 'r', sizeof(reason) - 1);
+    reason[sizeof(reason) - 1] = '\0';
+    pf_fail(&before, PINFOLD_EBACKEND, "%s", reason);
+    pf_fail(&err, PINFOLD_ETIMEOUT, "run: no answer in time, and a long way to say so, it is");
+    pf_tell_before(&err, &before);
+    assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
+    assert_non_null(strstr(err.msg, "run: no answer in time"));
+    assert_non_null(strstr(err.msg, "..."));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_has_the_name_of_its_exception),
         cmocka_unit_test(fail_fills_the_error_and_returns_its_code),
+        cmocka_unit_test(who_ran_out_of_time_tells_what_was_said_before),
         cmocka_unit_test(fail_os_says_what_the_system_said),
         cmocka_unit_test(fail_os_turns_enomem_into_its_own_code),
         cmocka_unit_test(passing_failures_are_marked_as_worth_a_retry),

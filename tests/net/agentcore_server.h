@@ -29,6 +29,8 @@
     TEXT_REPLY("403 Forbidden", \
                "Content-Length: 2\r\nx-amzn-errortype: ExpiredTokenException\r\n", "{}")
 
+#define SILENCE "" /* no reply, until the client goes */
+
 enum { MAX_REQUESTS = 8, REQUEST_MAX = 32768 };
 
 struct server {

@@ -27,6 +27,7 @@ static struct fixture {
     int listener, descriptors;
     pthread_t thread;
     struct pf_buf replies[MAX_REPLIES]; /* the last one again and again; empty: hang up */
+    bool silent;                        /* an empty one is silence instead */
     unsigned reply_count, request_count;
     char requests[MAX_REPLIES][REQUEST_MAX];
     struct pf_http *http;
@@ -49,6 +50,8 @@ static inline void serve(int fd)
         memcpy(f->requests[at], text, REQUEST_MAX);
         f->request_count++;
         reply = &f->replies[at < f->reply_count ? at : f->reply_count - 1];
+        if (reply->len == 0 && f->silent)
+            continue; /* the next read waits for the client to go */
         if (reply->len == 0 || send(fd, reply->data, reply->len, MSG_NOSIGNAL) < 0)
             return;
         if (memmem(reply->data, reply->len, "Connection: close", 17))

@@ -207,6 +207,23 @@ static void waiting_to_try_again_ends_at_once_when_cancelled(void **state)
     f->call.cancel = NULL;
 }
 
+static void when_time_runs_out_the_answer_before_is_told(void **state)
+{
+    (void)state;
+    f->server.replies[0] = TEXT_REPLY("429 Too Many Requests",
+                                      "Content-Length: 2\r\nx-amzn-requestid: R7\r\n"
+                                      "x-amzn-errortype: ThrottlingException\r\n",
+                                      "{}");
+    f->server.replies[1] = SILENCE;
+    f->call.deadline = pf_clock_deadline(2 * PF_NS_PER_SEC);
+    assert_int_equal(invoke("executeCommand"), -PINFOLD_ETIMEOUT);
+    assert_int_equal(f->server.request_count, 2);
+    assert_int_equal(f->err.http_status, 429);
+    assert_int_equal(f->err.retryable, 0); /* the second one may have run */
+    assert_non_null(strstr(f->err.msg, "no answer in time; before that: "));
+    assert_non_null(strstr(f->err.msg, "HTTP 429 ThrottlingException (request R7)"));
+}
+
 static void an_answer_that_repeats_a_secret_does_not_bring_it_into_an_error(void **state)
 {
     (void)state;
@@ -229,6 +246,7 @@ int main(void)
         WITH_SERVER(expired_credentials_are_asked_for_once_more),
         WITH_SERVER(a_clock_that_is_wrong_is_put_right_once),
         WITH_SERVER(each_error_is_tried_again_or_not),
+        WITH_SERVER(when_time_runs_out_the_answer_before_is_told),
         WITH_SERVER(waiting_to_try_again_ends_at_once_when_cancelled),
         WITH_SERVER(an_answer_that_repeats_a_secret_does_not_bring_it_into_an_error),
     };

@@ -17,8 +17,8 @@ enum { THREADS = 8 };
 struct service {
     atomic_int seconds; /* that credentials are good for */
     atomic_int status;
-    atomic_bool gated;  /* answer only when the gate is opened, once for each answer */
-    atomic_bool stalls; /* the first request stays without an answer */
+    atomic_bool gated; /* answer only when the gate is opened, once for each answer */
+    atomic_int stalls; /* which request from now on stays without an answer; 0: none */
     sem_t gate, asked;
 };
 
@@ -35,7 +35,7 @@ static char *say(void *ctx, const char *request)
 
     (void)request;
     sem_post(&service->asked);
-    if (atomic_exchange(&service->stalls, false))
+    if (service->stalls > 0 && --service->stalls == 0)
         return STALL;
     if (service->gated)
         sem_wait(&service->gate);
@@ -198,7 +198,7 @@ static void another_takes_over_when_one_is_called_off(void **state)
     struct call second = { .test = test, .deadline = aws_soon() };
 
     assert_int_equal(pinfold_cancel_new(&first.cancel, NULL), 0);
-    test->service.stalls = true;
+    test->service.stalls = 1;
     start(&first);
     sem_wait(&test->service.asked);
     start(&second);
@@ -216,9 +216,23 @@ static void a_silent_service_costs_no_more_than_the_deadline(void **state)
     struct test *test = *state;
     struct call hasty = { .test = test, .deadline = pf_clock_deadline(200 * PF_NS_PER_MS) };
 
-    test->service.stalls = true;
+    test->service.stalls = 1;
     call(&hasty);
     check(&hasty, -PINFOLD_ETIMEOUT, 0);
+}
+
+static void when_time_runs_out_the_answer_before_is_told(void **state)
+{
+    struct test *test = *state;
+    struct call late = { .test = test, .deadline = pf_clock_deadline(3 * PF_NS_PER_SEC) };
+
+    test->service.status = 503;
+    test->service.stalls = 2;
+    call(&late);
+    check(&late, -PINFOLD_ETIMEOUT, 0);
+    assert_int_equal(late.err.http_status, 503);
+    assert_non_null(strstr(late.err.msg, "; before that: "));
+    assert_non_null(strstr(late.err.msg, "HTTP 503"));
 }
 
 static void aging_credentials_are_renewed_in_good_time(void **state)
@@ -347,6 +361,7 @@ int main(void)
         TEST(who_waits_keeps_an_own_deadline_and_token),
         TEST(another_takes_over_when_one_is_called_off),
         TEST(a_silent_service_costs_no_more_than_the_deadline),
+        TEST(when_time_runs_out_the_answer_before_is_told),
         TEST(aging_credentials_are_renewed_in_good_time),
         TEST(aging_credentials_are_used_while_they_cannot_be_renewed),
         TEST(nobody_waits_for_aging_credentials_but_who_renews_them),

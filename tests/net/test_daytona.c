@@ -466,6 +466,22 @@ static void what_was_throttled_is_asked_again_when_the_service_says(void **state
     assert_non_null(strstr(f->err.msg, "3600"));
 }
 
+static void when_time_runs_out_the_answer_before_is_told(void **state)
+{
+    (void)state;
+    f->silent = true;
+    answer_text("429 X\r\nRetry-After-sandbox-lifecycle: 0\r\n"
+                "X-RateLimit-Remaining-sandbox-lifecycle: 0",
+                "{}");
+    f->reply_count++;
+    f->call.deadline = pf_clock_deadline(500 * PF_NS_PER_MS);
+    assert_int_equal(stop_sandbox(), -PINFOLD_ETIMEOUT);
+    assert_int_equal(f->request_count, 2);
+    assert_int_equal(f->err.http_status, 429);
+    assert_non_null(strstr(f->err.msg, "no answer in time; before that: "));
+    assert_non_null(strstr(f->err.msg, "too many requests of sandbox-lifecycle"));
+}
+
 static void bad_credentials_are_shown_once(void **state)
 {
     (void)state;
@@ -673,6 +689,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(requests_are_as_recorded_and_replies_are_understood),
         TEST(what_was_throttled_is_asked_again_when_the_service_says),
+        TEST(when_time_runs_out_the_answer_before_is_told),
         TEST(bad_credentials_are_shown_once),
         TEST(only_questions_are_asked_again_after_a_broken_connection),
         TEST(errors_in_any_dress_are_one_line),
