@@ -1,48 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the project itself calls products, or private: its .gitignore. */
-#include <fcntl.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <pinfold/policy.h>
 
 #include "cli/agent_run.h"
 #include "cli/say.h"
+#include "cli/whole_file.h"
 
 enum { IGNORE_MAX = 256 * 1024 };
 
 /* The whole file, to free(); NULL when there is none that could be read. */
 static char *read_ignore(const char *seed)
 {
-    char path[PATH_MAX], *text = NULL;
-    struct stat st;
-    size_t len = 0;
-    ssize_t n = 1;
-    int fd;
+    struct pf_whole_file file;
+    char path[PATH_MAX];
+    int error;
 
     if ((size_t)snprintf(path, sizeof(path), "%s/.gitignore", seed) >= sizeof(path))
         return NULL;
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return NULL;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        text = malloc(IGNORE_MAX + 1);
-    while (text && n > 0 && len < IGNORE_MAX) {
-        n = read(fd, text + len, IGNORE_MAX - len);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    close(fd);
-    if (text)
-        text[len] = '\0';
-    if (!text || n == 0)
-        return text;
-    pf_note(".gitignore is not used: it cannot be read, or is too large");
-    free(text);
-    return NULL;
+    error = pf_whole_file(path, IGNORE_MAX, &file);
+    if (error && error != ENOENT && error != ENOTDIR && error != EISDIR && error != EINVAL)
+        pf_note(".gitignore is not used: %s", pf_error_words(error));
+    return file.text;
 }
 
 /* Cut off blanks at the end, but not one behind a backslash. */

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/json.h"
 #include "cli/say.h"
+#include "cli/whole_file.h"
 
 enum { FORM = 1 };
 /* More than any model takes in, and less than a machine has. */
@@ -253,79 +253,18 @@ int pf_agent_session_read(struct pinfold_agent *agent, const char *text, size_t 
     return r;
 }
 
-/* A FIFO must not hold us up. Returns -1 with errno. */
-static int open_file(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), saved = 0;
-    struct stat st;
-
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &st) < 0)
-        saved = errno;
-    else if (!S_ISREG(st.st_mode))
-        saved = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
-    else if (st.st_size > (off_t)FILE_MAX)
-        saved = EFBIG;
-    if (!saved)
-        return fd;
-    close(fd);
-    errno = saved;
-    return -1;
-}
-
-/* All that a descriptor has, to free(); NULL with errno. The file may grow meanwhile. */
-static char *read_all(int fd, size_t *ret_len)
-{
-    size_t capacity = 0, len = 0;
-    char *text = NULL, *more;
-    ssize_t n;
-
-    do {
-        if (len == capacity) {
-            capacity = capacity ? 2 * capacity : (size_t)64 << 10;
-            more = len > FILE_MAX ? NULL : realloc(text, capacity);
-            if (!more) {
-                free(text);
-                errno = len > FILE_MAX ? EFBIG : ENOMEM;
-                return NULL;
-            }
-            text = more;
-        }
-        n = read(fd, text + len, capacity - len);
-        len += n > 0 ? (size_t)n : 0;
-    } while (n > 0);
-    *ret_len = len;
-    if (n == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
-static char *read_file(const char *path, size_t *ret_len)
-{
-    int fd = open_file(path), saved;
-    char *text = fd < 0 ? NULL : read_all(fd, ret_len);
-
-    saved = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = saved;
-    return text;
-}
-
 int pf_agent_session_load(struct pinfold_agent *agent, const char *path, struct pinfold_error *err)
 {
     struct pinfold_error inner = PINFOLD_ERROR_INIT;
-    size_t len;
-    char *text = read_file(path, &len);
+    struct pf_whole_file file;
     int r;
 
-    if (!text)
+    errno = pf_whole_file(path, FILE_MAX, &file);
+    if (errno)
         return errno == ENOENT ? 0 : fail_os(err, "read", path);
-    r = pf_agent_session_read(agent, text, len, &inner);
+    r = pf_agent_session_read(agent, file.text, file.len, &inner);
     if (r < 0)
         r = fail(err, inner.code, "read", path, inner.msg);
-    free(text);
+    free(file.text);
     return r;
 }

@@ -11,6 +11,7 @@
 
 #include "cli/install.h"
 #include "cli/say.h"
+#include "cli/whole_file.h"
 
 enum { FILE_MAX = 8 * 1024 * 1024, BACKUPS_MAX = 100 };
 
@@ -34,31 +35,30 @@ static struct pf_edit_stamp stamp_of(const struct stat *st)
     };
 }
 
-static int read_all(int fd, struct pf_edit *edit, size_t size, struct pinfold_error *err)
+static int take_in(struct pf_edit *edit, struct pinfold_error *err)
 {
-    ssize_t n = 1;
+    const char *path = edit->path;
+    struct pf_whole_file file;
+    int error = pf_whole_file(path, FILE_MAX, &file);
 
+    if (error == ENOENT)
+        return 0;
+    if (error == EISDIR || error == EINVAL || error == EFBIG)
+        return fail(err, PINFOLD_EVALUE, 0, "read", path, "not a regular file of at most 8 MiB");
+    if (error)
+        return fail(err, error == ENOMEM ? PINFOLD_ENOMEM : PINFOLD_EOS, error, "read", path, "");
     free(edit->text);
-    edit->text = malloc(size + 1);
-    if (!edit->text)
-        return fail(err, PINFOLD_ENOMEM, ENOMEM, "read", edit->path, "");
-    while (n > 0 && edit->len < size) {
-        n = read(fd, edit->text + edit->len, size - edit->len);
-        edit->len += n > 0 ? (size_t)n : 0;
-    }
-    edit->text[edit->len] = '\0';
-    if (n < 0)
-        return fail(err, PINFOLD_EOS, errno, "read", edit->path, "");
-    return memchr(edit->text, '\0', edit->len)
-                   ? fail(err, PINFOLD_EVALUE, 0, "read", edit->path, "it holds a NUL byte")
+    edit->text = file.text;
+    edit->len = file.len;
+    edit->stamp = stamp_of(&file.st);
+    edit->exists = true;
+    return memchr(file.text, '\0', file.len)
+                   ? fail(err, PINFOLD_EVALUE, 0, "read", path, "it holds a NUL byte")
                    : 0;
 }
 
 int pf_edit_open(struct pf_edit *edit, const char *path, struct pinfold_error *err)
 {
-    struct stat st = { 0 };
-    int fd, r;
-
     *edit = (struct pf_edit){ .path = realpath(path, NULL), .text = strdup("") };
     if (!edit->path && errno == ENOENT)
         edit->path = strdup(path);
@@ -66,19 +66,7 @@ int pf_edit_open(struct pf_edit *edit, const char *path, struct pinfold_error *e
         return fail(err, PINFOLD_EOS, errno, "open", path, "");
     if (!edit->path || !edit->text)
         return fail(err, PINFOLD_ENOMEM, ENOMEM, "open", path, "");
-    fd = open(edit->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : fail(err, PINFOLD_EOS, errno, "open", path, "");
-    if (fstat(fd, &st) < 0)
-        r = fail(err, PINFOLD_EOS, errno, "open", path, "");
-    else if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
-        r = fail(err, PINFOLD_EVALUE, 0, "read", path, "not a regular file of at most 8 MiB");
-    else
-        r = read_all(fd, edit, (size_t)st.st_size, err);
-    close(fd);
-    edit->stamp = stamp_of(&st);
-    edit->exists = true;
-    return r;
+    return take_in(edit, err);
 }
 
 void pf_edit_done(struct pf_edit *edit)

@@ -2,7 +2,6 @@
 /* Which files and variables a policy is read from. */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 
 #include "cli/policy.h"
 #include "cli/say.h"
+#include "cli/whole_file.h"
 
 #define FILE_NAME "pinfold.toml"
 
@@ -29,10 +29,6 @@ static int fail(struct pinfold_error *err, int code, int error, const char *path
  * each user has a group of their own it is the default. */
 static const char *distrust(const struct stat *st)
 {
-    if (!S_ISREG(st->st_mode))
-        return "not a regular file";
-    if (st->st_size > FILE_MAX)
-        return "larger than 256 KiB";
     if (st->st_uid != geteuid() && st->st_uid != 0)
         return "it belongs to another user, who could change the policy";
     if (st->st_mode & S_IWOTH)
@@ -57,40 +53,25 @@ static bool of_another(const char *path)
     return false;
 }
 
-/* Read a whole file. Returns 0 with *ret_text to free(); 1 when it is not there. */
-static int read_whole(const char *path, char **ret_text, size_t *ret_len, struct pinfold_error *err)
+/* Read a whole file. Returns 0 with ret->text to free(); 1 when it is not there. */
+static int read_file(const char *path, struct pf_whole_file *ret, struct pinfold_error *err)
 {
-    /* A FIFO must not hold us up. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    const char *wrong = NULL;
-    size_t len = 0;
-    struct stat st;
-    ssize_t n = 1;
-    char *text;
+    int error = pf_whole_file(path, FILE_MAX, ret);
+    const char *wrong;
 
-    if (fd < 0)
-        return errno == ENOENT || errno == ENOTDIR || (errno == EACCES && of_another(path))
-                       ? 1
-                       : fail(err, PINFOLD_EOS, errno, path, "");
-    if (fstat(fd, &st) == 0)
-        wrong = distrust(&st);
-    text = wrong ? NULL : malloc(FILE_MAX + 1);
-    while (text && n > 0 && len <= FILE_MAX) {
-        n = read(fd, text + len, FILE_MAX + 1 - len);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    if (len > FILE_MAX)
+    if (error == ENOENT || error == ENOTDIR || (error == EACCES && of_another(path)))
+        return 1;
+    if (error == EISDIR || error == EINVAL)
+        wrong = "not a regular file";
+    else if (error == EFBIG)
         wrong = "larger than 256 KiB";
-    close(fd);
-    if (text && n >= 0 && !wrong) {
-        *ret_text = text;
-        *ret_len = len;
+    else
+        wrong = error ? NULL : distrust(&ret->st);
+    if (!wrong && !error)
         return 0;
-    }
-    free(text);
-    if (wrong)
-        return fail(err, PINFOLD_EVALUE, 0, path, wrong);
-    return fail(err, text ? PINFOLD_EOS : PINFOLD_ENOMEM, text ? errno : ENOMEM, path, "");
+    free(ret->text);
+    return wrong ? fail(err, PINFOLD_EVALUE, 0, path, wrong)
+                 : fail(err, error == ENOMEM ? PINFOLD_ENOMEM : PINFOLD_EOS, error, path, "");
 }
 
 /* Read a file, which is taken, into the policy. Returns 0, also when it is not there and need not
@@ -102,15 +83,14 @@ static int load_file(struct pf_policy *policy, char *path, enum pf_source source
     struct pf_reading reading = { .policy = policy, .source = source, .file = path };
     char directory[PATH_MAX];
     const char *slash;
-    char *text = NULL;
-    size_t len = 0;
+    struct pf_whole_file whole;
     int r;
 
     if (!path)
         return fail(err, PINFOLD_ENOMEM, ENOMEM, FILE_NAME, "");
     *file = (struct pf_policy_file){ .path = path, .source = source };
     policy->file_count++;
-    r = read_whole(path, &text, &len, err);
+    r = read_file(path, &whole, err);
     if (r == 1 && source == PF_FROM_NAMED)
         return fail(err, PINFOLD_EOS, ENOENT, path, "");
     if (r)
@@ -120,8 +100,8 @@ static int load_file(struct pf_policy *policy, char *path, enum pf_source source
     snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) : 1,
              slash ? path : ".");
     reading.directory = slash == path ? "" : directory;
-    r = pf_policy_read(&reading, text, len, err);
-    free(text);
+    r = pf_policy_read(&reading, whole.text, whole.len, err);
+    free(whole.text);
     return r;
 }
 

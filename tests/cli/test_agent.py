@@ -221,6 +221,7 @@ def test_a_gitignore_that_is_none_hides_nothing(agent: Agent, kind: str) -> None
         path.write_text("*.md\n" * 100_000)
     done = agent(agent.script([execute("touch new.md")], "Done."), "--yes")
     assert done.returncode == 0, done.stderr
+    assert (".gitignore is not used: File too large" in done.stderr) == (kind == "large")
     assert (agent.project / "new.md").exists()
 
 
