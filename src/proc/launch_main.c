@@ -23,10 +23,12 @@ static void tell_started(int control, pid_t pid)
 
 /* What comes with a request is above the command's stdio then, where it can stay, and the command
  * has its stdin. */
-static bool hold_null(void)
+static int hold_null(void)
 {
-    return open("/dev/null", O_RDWR) == STDIN_FILENO && dup2(STDIN_FILENO, STDOUT_FILENO) >= 0 &&
-           dup2(STDIN_FILENO, STDERR_FILENO) >= 0;
+    bool held = open("/dev/null", O_RDWR) == STDIN_FILENO &&
+                dup2(STDIN_FILENO, STDOUT_FILENO) >= 0 && dup2(STDIN_FILENO, STDERR_FILENO) >= 0;
+
+    return held ? STDIN_FILENO : -1;
 }
 
 /* fork(3) would keep state of the C library right that nobody asks for, by seven system calls and
@@ -41,7 +43,7 @@ int main(void)
     struct pf_wire_request request;
     int fds[PF_WIRE_MAX], count;
     sigset_t all;
-    bool nulls;
+    int null;
 
     if (fcntl(PF_HELPER_FD, F_SETFD, FD_CLOEXEC) < 0) {
         dprintf(STDERR_FILENO, PF_HELPER_NAME ": this program is started by pinfold itself\n");
@@ -54,12 +56,12 @@ int main(void)
     setsid();
     close_range(0, 2, 0);
     close_range(PF_HELPER_FD + 1, ~0U, 0);
-    nulls = hold_null();
+    null = hold_null();
     (void)!chdir("/");
     while ((count = pf_serve_receive(PF_HELPER_FD, &request, fds)) >= 0) {
         pid_t pid = count > 0 ? fork_bare() : 1;
         if (pid == 0) {
-            pf_serve(&request, fds, nulls, NULL);
+            pf_serve(&request, fds, null, NULL);
             _exit(0);
         }
         if (pid < 0)

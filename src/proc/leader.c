@@ -111,7 +111,7 @@ void pf_default_signals(void)
 /* Descriptors 0 to 2 are free or nothing, so that the first open(2) is stdin. */
 static int set_stdio(const struct pf_super_spec *spec)
 {
-    int null = spec->resident ? spec->resident->null : spec->nulls ? STDIN_FILENO : -1;
+    int null = spec->null;
     int in = spec->terminal ? spec->slave : null >= 0 ? null : open("/dev/null", O_RDWR);
     int out = spec->terminal ? spec->slave : spec->write_end[0];
     int errs = spec->terminal ? spec->slave : spec->write_end[1];

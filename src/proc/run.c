@@ -68,6 +68,7 @@ static int start(struct pf_launcher *launcher, struct run *run, const struct pf_
                 request->timeout_ns == PF_NEVER ? PF_NEVER : pf_clock_deadline(request->timeout_ns),
         .search = request->argv != NULL,
         .slave = -1,
+        .null = -1,
         .argv = request->argv ? request->argv : command->shell,
         .envp = request->envp ? request->envp : nothing,
     };

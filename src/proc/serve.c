@@ -99,7 +99,7 @@ static bool unpack(const struct pf_wire_request *request, const struct parcel *p
     return true;
 }
 
-void pf_serve(const struct pf_wire_request *request, const int *fds, bool nulls,
+void pf_serve(const struct pf_wire_request *request, const int *fds, int null,
               const struct pf_resident *resident)
 {
     const int *pipes = fds + 1, *blob = pipes + (request->terminal ? 0 : PF_WIRE_PIPES);
@@ -118,7 +118,7 @@ void pf_serve(const struct pf_wire_request *request, const int *fds, bool nulls,
         .cols = request->cols,
         .slave = -1,
         .fresh_signals = true,
-        .nulls = nulls,
+        .null = null,
         .resident = resident,
     };
     struct parcel parcel;

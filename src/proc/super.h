@@ -28,6 +28,7 @@ struct pf_super_spec {
     const char *cwd_path; /* instead of cwd: as the leader sees it; NULL: none */
     pid_t owner;          /* whose death ends the command; 0: the hang-up of control tells it */
     int64_t deadline;     /* CLOCK_MONOTONIC in ns, or PF_NEVER */
+    int null;             /* /dev/null, for reading and writing; 0: so are 1 and 2; -1: none */
     bool stays;           /* after EXITED as the last word, with cwd, until the owner hangs up */
     /* If an owner has told one that stays to stop, then called when it has hung up; or NULL. */
     void (*at_end)(const char *at_end_arg);
@@ -37,7 +38,6 @@ struct pf_super_spec {
     uint16_t rows, cols; /* of the terminal */
     int slave;           /* the terminal, once the supervisor has made it */
     bool fresh_signals;  /* none is ignored but SIGCHLD: the leader need not see to it */
-    bool nulls;          /* descriptors 0 to 2 are /dev/null, for reading and writing */
     const struct pf_resident *resident; /* this process goes on after the command; or NULL */
     const char *const *argv;
     const char *const *envp;
@@ -90,7 +90,6 @@ struct pf_super_message {
  * pf_super_settle(), and what is open in it besides its own descriptors, none of which is one that
  * a leader's stdio (or script) goes to, is the command's. It closes that itself. */
 struct pf_resident {
-    int null;   /* /dev/null, for reading and writing */
     int retire; /* gets the process id when the command left others running: then this process
                    stays with them, and ends with them */
 };

@@ -116,7 +116,8 @@ static bool set_descriptors(struct pf_super_spec *spec)
         }
         keep[i] = *slots[i];
     }
-    close_others(spec->nulls ? STDERR_FILENO + 1 : STDIN_FILENO, keep, PF_COUNT(keep));
+    close_others(spec->null == STDIN_FILENO ? STDERR_FILENO + 1 : STDIN_FILENO, keep,
+                 PF_COUNT(keep));
     return true;
 }
 
