@@ -111,8 +111,9 @@ def _copy(rng: random.Random, tree: Tree, path: str, script: Script) -> None:
 def _link(rng: random.Random, tree: Tree, _: str, script: Script) -> None:
     path, target = rng.choice(LINKS), rng.choice(["../src/a", "/etc/passwd", "nowhere"])
     if tree.is_sure(path):
-        # ln -f has another name for it meanwhile, which would stay when it is killed.
-        script.lines.append(f"mkdir -p other/deep && rm -f -- {path} && ln -s -- {target} {path}")
+        # ln -f has another name for it meanwhile, which would stay when it is killed. And for set
+        # -e a failure before && is none.
+        script.lines += ["mkdir -p other/deep", f"rm -f -- {path}", f"ln -s -- {target} {path}"]
         script.effects += [(path, [None, Link(target)])]
 
 
