@@ -393,7 +393,8 @@ int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
     if (r == 0) {
         live->control = pair[0];
         live->called = true;
-        live->supervisor = live->pid;
+        /* A helper that is stopped has started nobody: it is who must be woken then. */
+        live->supervisor = live->pid > 0 ? live->pid : launcher->helper.pid;
         DL_APPEND(launcher->live, live);
         launcher->running++;
         *ret = live;

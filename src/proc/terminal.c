@@ -153,7 +153,11 @@ static int await_master(struct pf_terminal *terminal, struct pinfold_cancel *can
     while (pf_clock_now() < deadline) {
         if (pf_cancel_check(cancel, NULL) < 0)
             return pf_fail(err, PINFOLD_ECANCELLED, "open a terminal: cancelled");
-        if (poll(fds, PF_COUNT(fds), pf_clock_poll_ms(deadline)) <= 0 || !fds[0].revents)
+        if (poll(fds, PF_COUNT(fds), (int)(PF_NUDGE_NS / PF_NS_PER_MS)) <= 0) {
+            pf_live_nudge(terminal->live);
+            continue;
+        }
+        if (!fds[0].revents)
             continue;
         if (!receive(terminal->live->control, &message, &terminal->master)) {
             /* The command was very quick to kill it. */
