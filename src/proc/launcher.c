@@ -205,6 +205,7 @@ static int have_helper(struct pf_launcher *launcher, bool *ret, struct pinfold_e
         return 0;
     launcher->asked = 0;
     heritage->helper = heritage->now;
+    pf_heritage_hand_on(&heritage->helper);
     r = pf_helper_start(helper ? helper : path, &heritage->helper, &launcher->helper,
                         is_auto ? NULL : err);
     *ret = r == 0;
