@@ -71,10 +71,21 @@ class Terminal:
         self._closed = True
         for call in self._calls:
             call.cancel()
-        if self._calls:
-            self._calm = asyncio.get_running_loop().create_future()
-            await asyncio.shield(self._calm)
+        cancelled = await self._wait_for_calls()
         await run(self._core.close())
+        if cancelled is not None:
+            raise cancelled
+
+    async def _wait_for_calls(self) -> asyncio.CancelledError | None:
+        """Let nothing interrupt that. Returns what tried."""
+        cancelled = None
+        while self._calls:
+            self._calm = asyncio.get_running_loop().create_future()
+            try:
+                await self._calm
+            except asyncio.CancelledError as error:
+                cancelled = error
+        return cancelled
 
     async def __aenter__(self) -> Terminal:
         return self

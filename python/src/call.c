@@ -189,7 +189,8 @@ static void execute(struct pf_call *call)
     struct pf_call *outer = current;
 
     current = call;
-    if (pinfold_cancel_fired(call->cancel)) {
+    /* What ends something ends it also for who has cancelled that: less is done on the way. */
+    if (pinfold_cancel_fired(call->cancel) && !call->operation->ends) {
         call->r = -PINFOLD_ECANCELLED;
         call->err = (struct pinfold_error){ .code = PINFOLD_ECANCELLED, .msg = "cancelled" };
     } else {

@@ -28,7 +28,8 @@ struct pf_operation {
     /* Empties args. */
     void (*done)(void *args);
     bool ends;  /* gives back what a process may be out of: where there is no descriptor or memory
-                   for a token it runs all the same, and cannot be cancelled */
+                   for a token it runs all the same, and cannot be cancelled; and it runs when it
+                   was cancelled before it could begin */
     bool nests; /* Python code that it calls makes calls of its own, and waits for them: it gets a
                    thread that is not of the pool's limited number */
 };

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/poll.h"
 #include "jail/birth.h"
 #include "jail/compose.h"
 #include "jail/explain.h"
@@ -84,7 +84,7 @@ static bool listen_to(int socket, struct pf_init_message *message, int64_t deadl
 
     *ret_fd = -1;
     do {
-        r = poll(&wait, 1, pf_clock_poll_ms(deadline));
+        r = pf_poll(&wait, 1, pf_clock_poll_ms(deadline));
         if (r > 0)
             len = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
         /* Reset, once: it ended before it had read all; what it said before that is there still. */
@@ -353,7 +353,7 @@ void pf_jail_close(struct pf_jail *jail)
         siginfo_t info;
         syscall(SYS_pidfd_send_signal, jail->pidfd, SIGKILL, NULL, 0);
         do
-            r = poll(&gone, 1, pf_clock_poll_ms(deadline));
+            r = pf_poll(&gone, 1, pf_clock_poll_ms(deadline));
         while (r < 0 && errno == EINTR);
         if (r == 0)
             pf_log(PINFOLD_LOG_ERROR, "the processes of a sandbox refuse to die");

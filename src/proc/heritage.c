@@ -21,6 +21,11 @@
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
 #endif
+#ifndef PR_GET_MDWE
+#define PR_GET_MDWE 66
+#endif
+
+#define OWN_STATUS "/proc/thread-self/status"
 
 /* The first version of what sched_getattr(2) gives; the C library may have none, or a larger. */
 struct attributes {
@@ -51,9 +56,9 @@ static bool read_limit(int which, uint64_t ret[static 2])
 /* By the bare system calls, as the next: they are made in a child that shares our memory as well,
  * where neither a cancellation of this thread nor a sanitizer's table of descriptors may come in
  * between. */
-static int open_status(void)
+static int open_status(const char *path)
 {
-    return (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
 }
 
 static void read_status(int fd, char *text, size_t size)
@@ -108,6 +113,19 @@ static bool read_text(struct pf_heritage *ret, int status, uint64_t *ret_residen
     return false;
 }
 
+/* Root of a namespace may be the root of another one, with the same numbers and rights. Where there
+ * are no namespaces of users all are in the same. */
+static bool read_users(uint64_t *ret)
+{
+    struct statx users;
+
+    *ret = 0;
+    if (statx(AT_FDCWD, "/proc/thread-self/ns/user", AT_STATX_DONT_SYNC, STATX_INO, &users) < 0)
+        return errno == ENOENT;
+    *ret = users.stx_ino;
+    return true;
+}
+
 static bool read_process(struct pf_heritage *ret, int status, uint64_t *ret_resident)
 {
     struct statx root;
@@ -121,7 +139,10 @@ static bool read_process(struct pf_heritage *ret, int status, uint64_t *ret_resi
     ret->root[0] = (uint64_t)root.stx_dev_major << 32 | root.stx_dev_minor;
     ret->root[1] = root.stx_ino;
     ret->root[2] = (root.stx_mask & STATX_MNT_ID) ? root.stx_mnt_id : 0;
+    if (!read_users(&ret->users))
+        return false;
     ret->secure_bits = (uint64_t)prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
+    ret->memory_rules = (uint64_t)prctl(PR_GET_MDWE, 0UL, 0UL, 0UL, 0UL);
     return read_text(ret, status, ret_resident);
 }
 
@@ -129,7 +150,7 @@ bool pf_heritage_read(struct pf_heritage *ret, int socket, uint64_t *ret_residen
 {
     struct attributes sched = { .size = sizeof(sched) };
     socklen_t len = sizeof(ret->network);
-    _cleanup_close_ int status = open_status();
+    _cleanup_close_ int status = open_status(OWN_STATUS);
 
     *ret_resident = 0;
     /* Kernels that cannot tell have no such thing, and say so each time. */
@@ -147,15 +168,46 @@ bool pf_heritage_read(struct pf_heritage *ret, int socket, uint64_t *ret_residen
 void pf_heritage_confirm(struct pf_heritage *ret)
 {
     /* It is closed when this process executes the program. */
-    if (!read_process(ret, open_status(), NULL))
+    if (!read_process(ret, open_status(OWN_STATUS), NULL))
         ret->len = 0;
 }
 
-bool pf_heritage_is_same(const struct pf_heritage *a, const struct pf_heritage *b)
+/* How many filters there are; none is also that the kernel does not say so. */
+static uint64_t count_filters(const char *text)
+{
+    static const char name[] = "\nSeccomp_filters:";
+    const char *at = strstr(text, name);
+    uint64_t count = 0;
+
+    if (!at)
+        return 0;
+    at += sizeof(name) - 1;
+    at += strspn(at, " \t");
+    pf_take_number(&at, UINT64_MAX, &count);
+    return count;
+}
+
+void pf_heritage_hand_on(struct pf_heritage *heritage)
+{
+    uint64_t filters = count_filters(heritage->text);
+    _cleanup_close_ int status = -1;
+    char text[8192];
+
+    heritage->thread = 0;
+    if (filters == 0)
+        return;
+    status = open_status("/proc/self/status");
+    read_status(status, text, sizeof(text));
+    if (count_filters(text) != filters)
+        heritage->thread = gettid();
+}
+
+bool pf_heritage_is_same(const struct pf_heritage *now, const struct pf_heritage *helper)
 {
     /* Numbers without gaps. */
     const size_t size = offsetof(struct pf_heritage, len);
 
-    return a->len > 0 && a->len == b->len && memcmp(a, b, size) == 0 &&
-           memcmp(a->text, b->text, a->len) == 0;
+    return now->len > 0 && now->len == helper->len && memcmp(now, helper, size) == 0 &&
+           memcmp(now->text, helper->text, now->len) == 0 &&
+           (helper->thread == 0 || helper->thread == gettid());
 }

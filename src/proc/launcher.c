@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/poll.h"
 
 #define SMALL_KIB (16L * 1024) /* a resident set that is cheap to fork */
 /* So many commands at once, and forking is dear in a small process as well: each fork has all its
@@ -205,6 +205,7 @@ static int have_helper(struct pf_launcher *launcher, bool *ret, struct pinfold_e
         return 0;
     launcher->asked = 0;
     heritage->helper = heritage->now;
+    pf_heritage_hand_on(&heritage->helper);
     r = pf_helper_start(helper ? helper : path, &heritage->helper, &launcher->helper,
                         is_auto ? NULL : err);
     *ret = r == 0;
@@ -278,7 +279,7 @@ bool pf_launcher_lives_on(struct pf_launcher *launcher)
     /* Once it is stopped the jail may be closed, and the socket with it. */
     if (launcher->mode == PF_LAUNCH_JAIL && !launcher->stopped) {
         first.fd = launcher->helper.socket;
-        lives = poll(&first, 1, 0) == 0;
+        lives = pf_poll(&first, 1, 0) == 0;
     }
     pthread_mutex_unlock(&launcher->lock);
     return lives;
@@ -299,7 +300,7 @@ static void reap(const struct pf_live *live)
 
     while (waitpid(live->pid, NULL, __WALL | WNOHANG) == 0) {
         pf_live_nudge(live);
-        poll(&end, 1, pf_clock_poll_ms(pf_clock_deadline(PF_NUDGE_NS)));
+        pf_poll(&end, 1, pf_clock_poll_ms(pf_clock_deadline(PF_NUDGE_NS)));
     }
 }
 
@@ -393,7 +394,8 @@ int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
     if (r == 0) {
         live->control = pair[0];
         live->called = true;
-        live->supervisor = live->pid;
+        /* A helper that is stopped has started nobody: it is who must be woken then. */
+        live->supervisor = live->pid > 0 ? live->pid : launcher->helper.pid;
         DL_APPEND(launcher->live, live);
         launcher->running++;
         *ret = live;
@@ -492,7 +494,7 @@ static void wait_for_end(struct pf_live *live)
         return; /* only to be reaped */
     while (!has_ended(live)) {
         pf_live_nudge(live);
-        poll(&hang_up, 1, pf_clock_poll_ms(pf_clock_deadline(PF_NUDGE_NS)));
+        pf_poll(&hang_up, 1, pf_clock_poll_ms(pf_clock_deadline(PF_NUDGE_NS)));
     }
 }
 
@@ -520,7 +522,7 @@ static bool wait_terminal(struct pf_launcher *launcher)
 
     for (live = launcher->live; live; live = live->next) {
         hang_up.fd = live->control;
-        if (live->terminal && poll(&hang_up, 1, 0) == 0)
+        if (live->terminal && pf_poll(&hang_up, 1, 0) == 0)
             break;
     }
     if (!live)
@@ -529,7 +531,7 @@ static bool wait_terminal(struct pf_launcher *launcher)
     hang_up.fd = fcntl(live->control, F_DUPFD_CLOEXEC, 0);
     left_ms = hang_up.fd < 0 ? 5 : (int)(PF_NUDGE_NS / PF_NS_PER_MS);
     pthread_mutex_unlock(&launcher->lock);
-    poll(&hang_up, 1, left_ms);
+    pf_poll(&hang_up, 1, left_ms);
     if (hang_up.fd >= 0)
         close(hang_up.fd);
     pthread_mutex_lock(&launcher->lock);

@@ -17,7 +17,8 @@ struct pf_live {
     bool over;                /* the supervisor has nothing more to say, and may stay */
     bool called;              /* a pf_run() or a terminal has it and takes it out of the table */
     bool terminal;            /* that is a terminal, which outlives calls and the launcher's stop */
-    _Atomic pid_t supervisor; /* whoever's child; 0: the helper has not said it yet */
+    _Atomic pid_t supervisor; /* whoever's child; until the helper has said it, the helper; 0: in a
+                                 jail */
     struct pf_live *prev, *next;
 };
 
@@ -44,7 +45,8 @@ void pf_launcher_give_back(struct pf_launcher *launcher, struct pf_live *live);
 void pf_live_order(const struct pf_live *live, enum pf_super_order order);
 
 /* A supervisor that has something to do does it even when the command has stopped it, which any
- * process of its user may: call this now and then while waiting for one that should be done. */
+ * process of its user may, and so does the helper that is to start it: call this now and then while
+ * waiting for one that should be done. */
 #define PF_NUDGE_NS (100 * PF_NS_PER_MS)
 void pf_live_nudge(const struct pf_live *live);
 

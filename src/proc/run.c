@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/poll.h"
 #include "proc/capture.h"
 #include "proc/command.h"
 #include "proc/launcher.h"
@@ -227,7 +227,7 @@ static void collect(struct run *run, struct pinfold_error *err)
             [CONTROL] = { run->hung_up ? -1 : run->live->control, POLLIN, 0 },
             [CANCEL] = { run->killing ? -1 : pf_cancel_fd(run->request->cancel), POLLIN, 0 },
         };
-        int ready = poll(fds, COUNT, pf_clock_poll_ms(next_wake(run)));
+        int ready = pf_poll(fds, COUNT, pf_clock_poll_ms(next_wake(run)));
         nudge(run);
         tell_slow(run);
         if (ready <= 0)
@@ -255,7 +255,7 @@ static void listen_until(struct run *run, int64_t deadline, unsigned event)
         if (event == PF_EVENT_COUNT && run->left != UINT_MAX)
             return;
         pf_live_nudge(run->live);
-        if (poll(&control, 1, pf_clock_poll_ms(wake < deadline ? wake : deadline)) > 0)
+        if (pf_poll(&control, 1, pf_clock_poll_ms(wake < deadline ? wake : deadline)) > 0)
             hear(run);
     }
 }

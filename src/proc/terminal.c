@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/poll.h"
 #include "proc/command.h"
 #include "proc/launcher.h"
 
@@ -114,7 +114,7 @@ static int wait_for(struct pf_terminal *terminal, short events, int64_t deadline
             pf_live_nudge(terminal->live);
         wake = now >= terminal->nudge_at ? now + PF_NUDGE_NS : terminal->nudge_at;
     }
-    poll(fds, PF_COUNT(fds), pf_clock_poll_ms(wake < deadline ? wake : deadline));
+    pf_poll(fds, PF_COUNT(fds), pf_clock_poll_ms(wake < deadline ? wake : deadline));
     return 0;
 }
 
@@ -153,7 +153,11 @@ static int await_master(struct pf_terminal *terminal, struct pinfold_cancel *can
     while (pf_clock_now() < deadline) {
         if (pf_cancel_check(cancel, NULL) < 0)
             return pf_fail(err, PINFOLD_ECANCELLED, "open a terminal: cancelled");
-        if (poll(fds, PF_COUNT(fds), pf_clock_poll_ms(deadline)) <= 0 || !fds[0].revents)
+        if (pf_poll(fds, PF_COUNT(fds), (int)(PF_NUDGE_NS / PF_NS_PER_MS)) <= 0) {
+            pf_live_nudge(terminal->live);
+            continue;
+        }
+        if (!fds[0].revents)
             continue;
         if (!receive(terminal->live->control, &message, &terminal->master)) {
             /* The command was very quick to kill it. */
@@ -430,7 +434,7 @@ static void await_end(struct pf_terminal *terminal)
         if (terminal->hung_up)
             return;
         pf_live_nudge(terminal->live);
-        poll(&control, 1, (int)(PF_NUDGE_NS / PF_NS_PER_MS));
+        pf_poll(&control, 1, (int)(PF_NUDGE_NS / PF_NS_PER_MS));
     }
 }
 

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "proc/super.h"
+#include "proc/terminal.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -130,6 +131,73 @@ static void a_supervisor_that_a_background_process_stops_ends_with_the_launcher(
     usleep(600000);
     pf_launcher_stop(f->launcher);
     assert_true(comes_to_be_gone(read_pid(f, "pid")));
+}
+
+/* Who starts supervisors may be stopped as well, by a command say, before it has started one. */
+static void stop_helper(struct fixture *f)
+{
+    pid_t helper;
+
+    assert_run(f, "true", 0);
+    helper = pf_launcher_helper(f->launcher);
+    assert_true(helper > 0);
+    assert_int_equal(kill(helper, SIGSTOP), 0);
+}
+
+static void a_helper_that_is_stopped_keeps_the_deadline(void **state)
+{
+    struct fixture *f = *state;
+
+    stop_helper(f);
+    limit(f, 200);
+    assert_run(f, "exec sleep 50", 124);
+    assert_true(f->result.timed_out);
+    assert_run(f, "kill -STOP $(ps -o ppid= -p $PPID); exec sleep 50", 124);
+    assert_run(f, "exec sleep 50", 124);
+}
+
+static void a_helper_that_is_stopped_can_be_cancelled(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+
+    stop_helper(f);
+    assert_int_equal(pinfold_cancel_new(&f->request.cancel, &f->err), 0);
+    pthread_create(&thread, NULL, fire_later, f->request.cancel);
+    assert_int_equal(run(f, "exec sleep 50"), -PINFOLD_ECANCELLED);
+    pthread_join(thread, NULL);
+    pinfold_cancel_free(f->request.cancel);
+    f->request.cancel = NULL;
+}
+
+static void *stop_launcher_later(void *launcher)
+{
+    usleep(200000);
+    pf_launcher_stop(launcher);
+    return NULL;
+}
+
+static void a_helper_that_is_stopped_ends_with_the_launcher(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+
+    stop_helper(f);
+    pthread_create(&thread, NULL, stop_launcher_later, f->launcher);
+    assert_run(f, "exec sleep 50", 137);
+    pthread_join(thread, NULL);
+}
+
+static void a_helper_that_is_stopped_opens_a_terminal(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_terminal *terminal;
+
+    stop_helper(f);
+    f->request.command = "exec sleep 50";
+    f->request.command_len = strlen(f->request.command);
+    assert_int_equal(pf_terminal_open(f->launcher, &f->request, 24, 80, &terminal, &f->err), 0);
+    pf_terminal_close(terminal);
 }
 
 static void a_deep_chain_of_daemons_is_killed(void **state)
@@ -445,6 +513,10 @@ int main(void)
         IN_BOTH_MODES(a_supervisor_that_is_stopped_again_and_again_obeys),
         IN_BOTH_MODES(a_supervisor_that_is_stopped_can_be_cancelled),
         IN_BOTH_MODES(a_supervisor_that_a_background_process_stops_ends_with_the_launcher),
+        IN_MODE(a_helper_that_is_stopped_keeps_the_deadline, "by the helper", PF_LAUNCH_HELPER),
+        IN_MODE(a_helper_that_is_stopped_can_be_cancelled, "by the helper", PF_LAUNCH_HELPER),
+        IN_MODE(a_helper_that_is_stopped_ends_with_the_launcher, "by the helper", PF_LAUNCH_HELPER),
+        IN_MODE(a_helper_that_is_stopped_opens_a_terminal, "by the helper", PF_LAUNCH_HELPER),
         IN_BOTH_MODES(a_deep_chain_of_daemons_is_killed),
         IN_BOTH_MODES(a_bounded_fork_bomb_is_killed),
         IN_MODE(an_endless_fork_bomb_of_a_user_is_killed, "direct", PF_LAUNCH_DIRECT),

@@ -2,6 +2,9 @@
 /* What one command sees, and what its caller gets. */
 #include "harness.h"
 
+#include <pthread.h>
+#include <sys/resource.h>
+
 static void exit_codes_are_the_commands_own(void **state)
 {
     static const int codes[] = { 0, 1, 2, 42, 255 };
@@ -301,6 +304,35 @@ static void the_host_does_not_see_our_children(void **state)
     assert_int_equal(sigchld_count, 0);
 }
 
+/* Soft limits of the process while a command runs. */
+static void *allow_none_later(void *arg)
+{
+    struct rlimit none = *(const struct rlimit *)arg;
+
+    usleep(200000);
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    return NULL;
+}
+
+static void a_command_is_listened_to_by_who_may_open_nothing_any_more(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit before;
+    pthread_t thread;
+    int r;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(pthread_create(&thread, NULL, allow_none_later, &before), 0);
+    r = run(f, "sleep 0.4; echo one; sleep 0.1; echo two >&2; sleep 0.1; exit 3");
+    pthread_join(thread, NULL);
+    pf_launcher_stop(f->launcher);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(r, 0);
+    assert_int_equal(f->result.exit_code, 3);
+    assert_string_equal(f->result.output, "one\n[stderr] two\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +357,7 @@ int main(void)
         IN_BOTH_MODES(a_host_without_stdio_can_run_commands),
         IN_BOTH_MODES(a_host_that_ignores_SIGCHLD_gets_exit_codes),
         IN_BOTH_MODES(the_host_does_not_see_our_children),
+        IN_BOTH_MODES(a_command_is_listened_to_by_who_may_open_nothing_any_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from pinfold import (ExecuteResult, IsolatedSandboxBackend, LocalSandboxBackend, Sandbox,
-                     _pinfold)
+from pinfold import (Agent, AgentConfig, ExecuteResult, IsolatedSandboxBackend,
+                     LocalSandboxBackend, Sandbox, SandboxManager, SandboxMode, _pinfold,
+                     close_sandbox_workspace, prepare_workspace, workspace_is_prepared)
 
 from support import LONG, alive, local, resident, run, started, until
 
@@ -85,6 +86,69 @@ def test_cancels_what_waits_for_a_thread(root: Path) -> None:
                 task.cancel()
             done = await asyncio.gather(*tasks, return_exceptions=True)
             assert {type(one) for one in done} <= {asyncio.CancelledError, FileNotFoundError}
+    run(main())
+
+
+async def a_sandbox(root: Path) -> Any:
+    sandbox = local(root)
+    await sandbox.start()
+    return sandbox.stop, lambda: not sandbox.is_started
+
+
+async def a_session(root: Path) -> Any:
+    manager = SandboxManager(ttl_seconds=None)
+    await manager.claim_session("one", lambda: LocalSandboxBackend(root), "me")
+    return lambda: manager.close_session("one", False), lambda: manager.get_session("one") is None
+
+
+async def a_workspace(root: Path) -> Any:
+    agent = Agent(AgentConfig(execution_backend=LocalSandboxBackend(root),
+                              sandbox_mode=SandboxMode.SANDBOX))
+    await prepare_workspace(agent)
+    return lambda: close_sandbox_workspace(agent, False), lambda: not workspace_is_prepared(agent)
+
+
+async def a_terminal(root: Path, waits: bool = False) -> Any:
+    sandbox = local(root)
+    await sandbox.start()
+    (root / "pid").unlink(missing_ok=True)
+    terminal = await sandbox.open_terminal("echo $$ >pid; exec sleep 1000")
+    await until(lambda: (root / "pid").exists() and (root / "pid").read_text())
+    pid = int((root / "pid").read_text())
+    reader = asyncio.ensure_future(terminal.wait()) if waits else None
+    await asyncio.sleep(0)  # it has begun
+
+    async def close() -> None:
+        try:
+            await terminal.close()
+        finally:
+            gone = not alive(pid)
+            if reader is not None:
+                await asyncio.gather(reader, return_exceptions=True)
+            await sandbox.stop()
+            assert gone
+
+    return close, lambda: not alive(pid)
+
+
+async def a_terminal_that_is_waited_for(root: Path) -> Any:
+    return await a_terminal(root, True)
+
+
+@pytest.mark.parametrize("kind", [a_sandbox, a_session, a_workspace, a_terminal,
+                                  a_terminal_that_is_waited_for])
+def test_what_ends_something_does_so_when_it_is_cancelled_as_well(root: Path, kind: Any) -> None:
+    async def main() -> None:
+        for turns in list(range(5)) * 8:  # each time somewhere else
+            end, has_ended = await kind(root)
+            task = asyncio.ensure_future(end())
+            await asyncio.sleep(0)  # it has begun
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            done = await asyncio.gather(task, return_exceptions=True)
+            assert done[0] is None or isinstance(done[0], asyncio.CancelledError), done
+            assert has_ended(), turns
     run(main())
 
 
