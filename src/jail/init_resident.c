@@ -70,7 +70,7 @@ static void receive(uint32_t life, struct pf_wire_request *request, int *fds)
         if (count > 0 && request->lease == life)
             return;
         /* Meant for one that was killed before it could take it; our own lease is still out. */
-        if (count > 0 && pf_wire_send(HAND_OVER, request, fds, (size_t)count) < 0)
+        if (count > 0 && pf_wire_send(HAND_OVER, request, fds, (size_t)count, 0) < 0)
             pf_super_fail(fds[PF_WIRE_CONTROL], EAGAIN, PF_STAGE_FORK);
         close_range(FIRST_FREE, ~0U, 0);
     } while (true);

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/poll.h"
 #include "base/strings.h"
 #include "pf_config.h"
 #include "proc/wire.h"
@@ -211,6 +212,22 @@ static uint32_t take_lease(int resident)
     return lease;
 }
 
+/* A helper that does not read what it is asked may be stopped, and this thread has the lock that
+ * whoever could wake it would need. A jail's, which has no number here, nobody outside stops. */
+static int send_request(const struct pf_helper *helper, const struct pf_wire_request *request,
+                        const int *fds, size_t count)
+{
+    int socket = request->lease ? helper->resident : helper->socket, r;
+    struct pollfd room = { socket, POLLOUT, 0 };
+
+    while ((r = pf_wire_send(socket, request, fds, count, MSG_DONTWAIT)) == -EAGAIN) {
+        if (helper->pid > 0)
+            kill(helper->pid, SIGCONT);
+        pf_poll(&room, 1, (int)(PF_NUDGE_NS / PF_NS_PER_MS));
+    }
+    return r;
+}
+
 int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *spec,
                   struct pinfold_error *err)
 {
@@ -246,7 +263,7 @@ int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *sp
         fds[count++] = spec->cwd;
     if (spec->script >= 0)
         fds[count++] = spec->script;
-    r = pf_wire_send(request.lease ? helper->resident : helper->socket, &request, fds, count);
+    r = send_request(helper, &request, fds, count);
     if (r == -EPIPE || r == -ECONNRESET)
         return pf_fail(err, PINFOLD_EBACKEND, "the helper program " PF_HELPER_NAME " is gone");
     return r < 0 ? pf_fail_os(err, -r, "send a command to the helper program") : 0;

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-int pf_wire_send(int socket, const struct pf_wire_request *request, const int *fds, size_t count)
+int pf_wire_send(int socket, const struct pf_wire_request *request, const int *fds, size_t count,
+                 int flags)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(PF_WIRE_MAX * sizeof(int))] = { 0 };
     size_t head = offsetof(struct pf_wire_request, text);
@@ -25,7 +26,7 @@ int pf_wire_send(int socket, const struct pf_wire_request *request, const int *f
     part->cmsg_len = CMSG_LEN(count * sizeof(int));
     memcpy(CMSG_DATA(part), fds, count * sizeof(int));
     do
-        len = sendmsg(socket, &message, MSG_NOSIGNAL);
+        len = sendmsg(socket, &message, MSG_NOSIGNAL | flags);
     while (len < 0 && errno == EINTR);
     return len < 0 ? -errno : 0;
 }

@@ -36,7 +36,9 @@ enum pf_wire_fd {
     PF_WIRE_MAX = 1 + PF_WIRE_PIPES + 3,
 };
 
-/* Send a request and its descriptors, which stay the caller's. Returns 0 or -errno. */
-int pf_wire_send(int socket, const struct pf_wire_request *request, const int *fds, size_t count);
+/* Send a request and its descriptors, which stay the caller's. flags: MSG_DONTWAIT or 0. Returns 0,
+ * or -errno: -EAGAIN when so many are not read yet that there is no room. */
+int pf_wire_send(int socket, const struct pf_wire_request *request, const int *fds, size_t count,
+                 int flags);
 
 #endif

@@ -188,6 +188,49 @@ static void a_helper_that_is_stopped_ends_with_the_launcher(void **state)
     pthread_join(thread, NULL);
 }
 
+struct caller {
+    struct fixture *f;
+    pthread_t thread;
+    int r;
+};
+
+static void *call(void *arg)
+{
+    struct caller *caller = arg;
+    struct pf_run_request request = caller->f->request;
+    struct pinfold_execute_result result;
+
+    caller->r = pf_run(caller->f->launcher, &request, &result, NULL);
+    pinfold_execute_result_done(&result);
+    return NULL;
+}
+
+/* More is asked of it than its socket takes, so that who asks waits, and keeps others from it. */
+static void a_helper_that_is_stopped_keeps_nobody_from_the_end(void **state)
+{
+    static char big[7000] = "BIG=";
+    const char *environment[] = { "PATH=/usr/bin:/bin", big, NULL };
+    struct fixture *f = *state;
+    struct caller callers[100];
+
+    memset(big + 4, 'x', sizeof(big) - 5);
+    stop_helper(f);
+    f->request.envp = environment;
+    f->request.command = "exec sleep 50";
+    f->request.command_len = strlen(f->request.command);
+    f->request.timeout_ns = PF_NEVER;
+    for (size_t i = 0; i < PF_COUNT(callers); i++) {
+        callers[i] = (struct caller){ .f = f };
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
+    }
+    usleep(500000);
+    pf_launcher_stop(f->launcher);
+    for (size_t i = 0; i < PF_COUNT(callers); i++) {
+        pthread_join(callers[i].thread, NULL);
+        assert_true(callers[i].r == 0 || callers[i].r == -PINFOLD_ESTART);
+    }
+}
+
 static void a_helper_that_is_stopped_opens_a_terminal(void **state)
 {
     struct fixture *f = *state;
@@ -516,6 +559,8 @@ int main(void)
         IN_MODE(a_helper_that_is_stopped_keeps_the_deadline, "by the helper", PF_LAUNCH_HELPER),
         IN_MODE(a_helper_that_is_stopped_can_be_cancelled, "by the helper", PF_LAUNCH_HELPER),
         IN_MODE(a_helper_that_is_stopped_ends_with_the_launcher, "by the helper", PF_LAUNCH_HELPER),
+        IN_MODE(a_helper_that_is_stopped_keeps_nobody_from_the_end, "by the helper",
+                PF_LAUNCH_HELPER),
         IN_MODE(a_helper_that_is_stopped_opens_a_terminal, "by the helper", PF_LAUNCH_HELPER),
         IN_BOTH_MODES(a_deep_chain_of_daemons_is_killed),
         IN_BOTH_MODES(a_bounded_fork_bomb_is_killed),
