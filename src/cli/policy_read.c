@@ -184,7 +184,8 @@ static bool fits(enum pf_form form, const struct pf_toml_item *item)
     case PF_NETWORK:
         return is_text && (strcmp(item->text, "none") == 0 || strcmp(item->text, "host") == 0);
     case PF_SYNC:
-        return is_text || (item->type == PF_TOML_BOOLEAN && strcmp(item->text, "true") == 0);
+        return (is_text && *item->text) || /* no name at all would be the seed */
+               (item->type == PF_TOML_BOOLEAN && strcmp(item->text, "true") == 0);
     case PF_LIST:
     case PF_PATHS:
         break;

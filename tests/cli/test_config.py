@@ -155,6 +155,7 @@ def test_a_named_file_stands_for_the_others(place):
     ("seed = 2026-01-01", "1: seed: not a text"),
     ('seed = "a\\u0000b"', "1: seed: not a text"),
     ("sync = false", "1: sync: not true, or the name of a directory"),
+    ('sync = ""', "1: sync: not true, or the name of a directory"),
     ('env = ["A=b"]', '1: env: a section: [env], and NAME = "value" below it'),
     ("[env]\nA = 1", "2: env.A: not a text"),
     ('backend = "docker"', "1: backend: no such backend; there are: local, isolated, agentcore, "
