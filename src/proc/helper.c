@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -142,10 +143,25 @@ void pf_helper_stop(struct pf_helper *helper)
     *helper = (struct pf_helper){ .socket = -1, .resident = -1 };
 }
 
+/* Asked before, since a write that goes beyond it may be the end of this process. */
+static bool may_write(const struct iovec *parts, int count)
+{
+    struct rlimit limit;
+    uint64_t total = 0;
+
+    for (int i = 0; i < count; i++)
+        total += parts[i].iov_len;
+    return getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
+           total <= limit.rlim_cur;
+}
+
 int pf_sealed_file(const char *name, const struct iovec *parts, int count)
 {
-    _cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    _cleanup_close_ int fd = -1;
 
+    if (!may_write(parts, count))
+        return -EFBIG;
+    fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
     for (int i = 0; i < count; i++)
@@ -174,6 +190,17 @@ static size_t pack(const char *const *list, char *at)
         total += len;
     }
     return total;
+}
+
+bool pf_helper_may_ask(const struct pf_super_spec *spec, uint64_t most)
+{
+    const char *const cwd[] = { spec->cwd_path, NULL };
+    size_t len;
+
+    if (most == RLIM_INFINITY)
+        return true;
+    len = pack(cwd, NULL) + pack(spec->argv, NULL) + pack(spec->envp, NULL);
+    return len <= PF_WIRE_TEXT || len <= most;
 }
 
 /* Put the vectors into the request, or those that are too long for it into *ret_blob. */

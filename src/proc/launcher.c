@@ -173,7 +173,8 @@ static bool wants_helper(struct pf_launcher *launcher, const struct pf_super_spe
         launcher->heritage = malloc(sizeof(*launcher->heritage));
     /* What this process has is not known, or a directory that has no descriptor: a fork has it. */
     if (!launcher->heritage || (spec->cwd < 0 && !spec->cwd_path) ||
-        !pf_heritage_read(&launcher->heritage->now, spec->control, &resident))
+        !pf_heritage_read(&launcher->heritage->now, spec->control, &resident) ||
+        !pf_helper_may_ask(spec, launcher->heritage->now.limits[RLIMIT_FSIZE][0]))
         return false;
     return !is_auto || is_crowd || resident >= (uint64_t)SMALL_KIB * 1024;
 }

@@ -81,10 +81,14 @@ int pf_helper_start(const char *path, struct pf_heritage *heritage, struct pf_he
  * is gone, nothing was started). */
 int pf_helper_ask(const struct pf_helper *helper, const struct pf_super_spec *spec,
                   struct pinfold_error *err);
+/* Whether a request is short enough, or may be a file when none may have more than so many bytes.
+ */
+bool pf_helper_may_ask(const struct pf_super_spec *spec, uint64_t most);
 /* Hang up: it ends by itself, and is not our child. */
 void pf_helper_stop(struct pf_helper *helper);
 
-/* Bytes in an unnamed, sealed file. Returns a descriptor or -errno. */
+/* Bytes in an unnamed, sealed file. Returns a descriptor or -errno; -EFBIG also where a limit of
+ * this process would be passed by. */
 int pf_sealed_file(const char *name, const struct iovec *parts, int count);
 
 #endif

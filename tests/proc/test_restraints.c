@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #ifndef PR_SET_MDWE
@@ -195,6 +196,40 @@ static void a_command_may_make_no_code_if_its_owner_may_not(void **state)
     for_each_user(state, forbid_new_code, holds_where_there_is_such_a_rule);
 }
 
+/* ---- files ---- */
+
+/* What is asked of a helper, and a long text for the shell, are files of their own on the way. */
+static void allow_no_files(struct teller *teller)
+{
+    static char big[60000] = "BIG=", text[200000];
+    const char *environment[] = { "PATH=/usr/bin:/bin", big, NULL };
+
+    memset(big + 4, 'x', sizeof(big) - 5);
+    memset(text, ' ', sizeof(text) - 1);
+    memcpy(text, "echo long;", 10);
+    teller->f.request.envp = environment;
+    command(teller, "echo short ${#BIG}");
+    command(teller, text);
+    for (rlim_t most = 100000; most > 0; most /= 10) {
+        struct rlimit limit = { most, most };
+        NEED(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+        command(teller, "echo short ${#BIG}");
+        command(teller, text);
+    }
+}
+
+static void what_is_short_needs_none(const char *text)
+{
+    assert_int_equal(count(text, "0: short 59995\n"), 7);
+    assert_int_equal(count(text, "0: long\n"), 1);
+    assert_int_equal(count(text, "error"), 6);
+}
+
+static void a_limit_of_files_ends_no_owner(void **state)
+{
+    for_each_user(state, allow_no_files, what_is_short_needs_none);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +237,7 @@ int main(int argc, char **argv)
         STORY(what_all_threads_have_takes_one_helper),
         STORY(a_command_is_of_the_users_of_the_moment),
         STORY(a_command_may_make_no_code_if_its_owner_may_not),
+        STORY(a_limit_of_files_ends_no_owner),
     };
 
     if (argc > 1 && strcmp(argv[1], "--rules") == 0)
