@@ -271,6 +271,14 @@ static int launch(struct pf_launcher *launcher, struct pf_super_spec *spec, pid_
     return *ret_pid < 0 ? pf_fail_os(err, -*ret_pid, "fork a supervisor for the command") : 0;
 }
 
+void pf_launcher_doubt(struct pf_launcher *launcher)
+{
+    pthread_mutex_lock(&launcher->lock);
+    if (launcher->mode != PF_LAUNCH_JAIL)
+        pf_helper_stop(&launcher->helper);
+    pthread_mutex_unlock(&launcher->lock);
+}
+
 bool pf_launcher_lives_on(struct pf_launcher *launcher)
 {
     struct pollfd first = { -1, 0, 0 };

@@ -32,6 +32,10 @@ int pf_launcher_start(struct pf_launcher *launcher, struct pf_super_spec *spec,
  * supervisor ends by itself, or is killed. */
 void pf_launcher_release(struct pf_launcher *launcher, struct pf_live *live, bool lingers);
 
+/* A supervisor has died without a word. If it was the helper that died, with a request in its
+ * hands, its socket may be open for a moment more: the next command gets another. */
+void pf_launcher_doubt(struct pf_launcher *launcher);
+
 /* Whether a supervisor that died without a word was killed by what it watched: from inside its
  * jail, which goes on, and kills what was left to it. */
 bool pf_launcher_lives_on(struct pf_launcher *launcher);

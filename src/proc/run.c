@@ -371,6 +371,8 @@ int pf_run(struct pf_launcher *launcher, const struct pf_run_request *request,
         if (run.exit.event != 0 && !run.gone && !run.hung_up)
             let_go(&run);
         pf_turn_end(&run.turn);
+        if (run.exit.event == 0 && run.failure.event == 0)
+            pf_launcher_doubt(launcher);
         pf_launcher_release(launcher, run.live, run.left > 0 && !run.gone && !run.hung_up);
         r = finish(&run, began, ret, err);
     }

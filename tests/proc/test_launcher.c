@@ -142,6 +142,29 @@ static void a_helper_that_dies_with_the_request_is_a_clear_error(void **state)
     assert_run(f, "exit 3", 3);
 }
 
+/* It may have read the request before it was stopped: then who asked learns of its end before its
+ * socket is closed, and the next command is not to go there. */
+static void the_next_command_has_another_helper(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 30; i++) {
+        pid_t first, killer;
+        assert_run(f, "true", 0);
+        first = helper_of(f);
+        kill(first, SIGSTOP);
+        killer = fork();
+        if (killer == 0) {
+            usleep(10000);
+            kill(first, SIGKILL);
+            _exit(0);
+        }
+        assert_int_equal(run(f, "true"), -PINFOLD_EBACKEND);
+        assert_int_equal(waitpid(killer, NULL, 0), killer);
+        assert_run(f, "exit 3", 3);
+    }
+}
+
 static void a_running_command_survives_the_helper(void **state)
 {
     struct fixture *f = *state;
@@ -467,6 +490,7 @@ int main(void)
         IN_MODE(a_helper_killed_while_idle_is_started_anew, "by the helper", PF_LAUNCH_HELPER),
         IN_MODE(a_helper_that_dies_with_the_request_is_a_clear_error, "by the helper",
                 PF_LAUNCH_HELPER),
+        IN_MODE(the_next_command_has_another_helper, "by the helper", PF_LAUNCH_HELPER),
         IN_MODE(a_running_command_survives_the_helper, "by the helper", PF_LAUNCH_HELPER),
         IN_BOTH_MODES(commands_of_64_threads_do_not_mix),
         IN_MODE(many_commands_at_once_are_the_helper_s, "auto", PF_LAUNCH_AUTO),
