@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions, with every trap that the service has in them."""
 
+import os
 import socket
 import time
 from pathlib import Path
@@ -9,6 +10,7 @@ from shlex import quote
 import pytest
 
 from daytona_client import Fake, is_alive, wait_until
+from service.sessions import Command, Session
 
 
 def sync(fake: Fake, session: str, command: str) -> dict:
@@ -313,3 +315,29 @@ def test_environment_of_the_sandbox_is_that_of_its_shells(fake: Fake) -> None:
     told = sync(fake, fake.session(), "echo $A:$HOME")
     assert told["stdout"] == "b c:/nowhere\n"
     assert fake.execute("echo $A:$HOME")["result"] == "b c:/nowhere\n"
+
+
+def test_a_pipe_that_is_just_opened_has_not_ended(tmp_path: Path,
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """As poll(2) may say it has; a look at what is there knows better."""
+    session, looks = object.__new__(Session), set[int]()
+    session.ended = os.eventfd(0)
+    command = Command(tmp_path, "x", False)
+    really = os.read
+
+    def read(fd: int, size: int) -> bytes:
+        if fd not in looks:
+            looks.add(fd)
+            raise BlockingIOError
+        return really(fd, size)
+
+    for name, said in ("stdout", b"o\n"), ("stderr", b"e\n"), ("exit", b"3\n"):
+        fd = os.open(command.place / f"{name}.pipe", os.O_WRONLY)
+        os.write(fd, said)
+        os.close(fd)
+    monkeypatch.setattr(os, "read", read)
+    assert session._follow(command)
+    assert looks == set(command.pipes) and command.code == 3
+    assert sorted(command.log().splitlines()) == [b"\1\1\1o", b"\2\2\2e"]
+    command.close()
+    os.close(session.ended)

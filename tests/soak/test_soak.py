@@ -60,21 +60,28 @@ class Fakes:
     """The services of one worker."""
 
     def __init__(self, place: Path) -> None:
+        self.place = place
         self.running: dict[str, subprocess.Popen[str]] = {}
         self.services: dict[str, dict[str, Any]] = {}
         place.mkdir()
         env = {**os.environ, "TMPDIR": str(place)}
         for name in "agentcore", "daytona":
-            process = subprocess.Popen(
-                [sys.executable, str(HERE.parent / name / "fake.py"), "--leash", "--directory",
-                 str(place)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, text=True)
+            with open(place / f"{name}.stderr", "w", encoding="utf-8") as stderr:
+                process = subprocess.Popen(
+                    [sys.executable, str(HERE.parent / name / "fake.py"), "--leash", "--directory",
+                     str(place)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    stderr=stderr, text=True)
             self.running[name] = process
             assert process.stdout
             said = json.loads(process.stdout.readline())
             self.services[name] = {"endpoint": said.get("api", said["endpoint"]),
                                    "pid": process.pid}
         self.services["agentcore-tasks"] = self.services["agentcore"]
+
+    def said(self) -> str:
+        """What went wrong in them, which is nobody's fault but their own."""
+        said = [path.read_text(errors="replace")[-4000:] for path in self.place.glob("*.stderr")]
+        return "".join(said)
 
     def end(self) -> None:
         for process in self.running.values():
@@ -115,11 +122,11 @@ def test_nothing_is_lost_and_nothing_is_left(top: Path) -> None:
     counts: Counter[str] = Counter()
     failures = []
     try:
-        for worker in workers:
+        for worker, services in zip(workers, fakes):
             out, err = worker.communicate(timeout=SECONDS + PATIENCE)
             said = json.loads(out.splitlines()[-1]) if out else {}
             if worker.returncode:
-                failures.append(explain(said) if said else err)
+                failures.append((explain(said) if said else err) + services.said())
             elif not said["own_disk"]:
                 print("disks were not full: it takes root to mount one for that")
             counts.update(said.get("counts", {}))

@@ -152,7 +152,12 @@ class Session:
                 for fd, _ in poll.poll():
                     if fd == self.ended:
                         return False
-                    data = os.read(fd, 1 << 16)
+                    try:
+                        data = os.read(fd, 1 << 16)
+                    except BlockingIOError:
+                        # To poll(2), which takes no lock, a writer that is just opening the pipe
+                        # may look like one that has come and gone.
+                        continue
                     if fd == status:
                         said += data
                         if said.endswith(b"\n"):
