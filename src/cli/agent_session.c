@@ -237,7 +237,7 @@ int pf_agent_session_read(struct pinfold_agent *agent, const char *text, size_t 
                           struct pinfold_error *err)
 {
     json_error_t why = { .line = 0 };
-    json_t *all = json_loadb(text, len, JSON_ALLOW_NUL, &why);
+    json_t *all = json_loadb(text, len, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &why);
     int r;
 
     if (all && json_integer_value(json_object_get(all, "pinfold_session")) == FORM &&

@@ -155,10 +155,13 @@ int pf_policy_put(const struct pf_reading *reading, int key, unsigned line, char
     bool project = reading->source == PF_FROM_PROJECT;
     /* What may not be said at all is told so, however wrong it is besides. */
     bool check = !project || what->tightening != PF_MAY_NOT;
+    /* The seed is meant by true, and by an option without a value; a variable has no such form. */
+    bool bare = what->form == PF_SYNC && count == 1 && !*values[0] &&
+                reading->source != PF_FROM_ENVIRONMENT;
     struct pinfold_error wrong = PINFOLD_ERROR_INIT;
     int r = 0;
 
-    for (size_t i = 0; check && i < count && r == 0 && !(what->form == PF_SYNC && !*values[i]); i++)
+    for (size_t i = 0; check && i < count && r == 0 && !bare; i++)
         r = pf_options_check_value(what->option, values[i], &wrong);
     if (r == -PINFOLD_ENOMEM)
         *err = wrong;

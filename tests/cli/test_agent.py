@@ -408,6 +408,7 @@ def user_says(*blocks: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("text, reason", [
     ("", "line 1: "), ("{", "line 1: "), ("\n[1, }", "line 2: "), ("[]", "no session"),
     ("{}", "no session"), ('{"pinfold_session": 2, "messages": []}', "no session"),
+    ('{"pinfold_session": 1, "messages": [], "messages": []}', "line 1: duplicate"),
     ('{"pinfold_session": 1}', "no session"), ('{"pinfold_session": 1, "messages": {}}', "no session"),
     *((session(user_says(), message), f"message 2{reason}") for message, reason in NO_MESSAGES),
     *((session(user_says(block)), f"message 1, block 2: {reason}") for block, reason in NO_BLOCKS)])

@@ -256,6 +256,7 @@ def test_a_wrong_file_is_told_as_json_too(place):
 def test_a_variable_that_is_wrong_is_named_by_its_option(place):
     assert place.refuse(PINFOLD_TTL="soon").startswith("the variable for --ttl: not ")
     assert place.refuse(PINFOLD_MEMORY="").startswith("the variable for --memory: not ")
+    assert place.refuse(PINFOLD_SYNC="").startswith("the variable for --sync: an empty name")
 
 
 def test_the_file_of_the_user_is_where_XDG_CONFIG_HOME_says(place):
@@ -306,6 +307,10 @@ def test_relative_paths_begin_at_the_file(place):
     assert settings["seed"]["values"] == [f"{named.parent}/here"]
     assert settings["audit"]["values"] == [f"{place.home}/audit"]
     assert settings["ro"]["values"] == [f"{named.parent}/there", "/abs"]
+    named.write_text('seed = "~"\naudit = "~else"\n')
+    settings = place.check("--config", named)
+    assert settings["seed"]["values"] == [f"{place.home}"]
+    assert settings["audit"]["values"] == [f"{named.parent}/~else"]
 
 
 def test_lists_are_the_strongest_ones_but_excludes_and_variables_add_up(place):
