@@ -25,7 +25,7 @@ static bool has(const unsigned long *set, int fd)
 /* select(2) has no such limit. */
 static int poll_by_select(struct pollfd *fds, size_t count, int timeout_ms)
 {
-    struct timeval left = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
+    struct timeval left = { timeout_ms / 1000, timeout_ms % 1000 * 1000L };
     _cleanup_free_ unsigned long *sets = NULL;
     unsigned long *writable;
     int end = 0, ready = 0;
