@@ -395,7 +395,9 @@ class Lasting(Episode):
     def failed(self, what: str, error: Failed) -> None:
         self.tell(f"{what} failed: {error}")
         self.count("failures")
-        if not (self.was_trouble or self.spoiled or self.preloaded):
+        excused = self.was_trouble or self.spoiled or self.preloaded
+        # What has no tool of its own is a command all the same (faces.py).
+        if not excused and not (self.shaken and str(error).endswith(f": {KILLED}")):
             raise Wrong(f"{what} failed without a reason: {error}")
 
     def died(self, what: str, error: Died) -> None:
