@@ -279,16 +279,26 @@ void pf_launcher_doubt(struct pf_launcher *launcher)
     pthread_mutex_unlock(&launcher->lock);
 }
 
+/* Whether nobody has the other end of a socket any more. Only poll(2) tells that whatever is still
+ * in it, and may be kept from it by a limit: see pf_poll(). Returns -1 then. */
+static int is_hung_up(int socket)
+{
+    struct pollfd hang_up = { socket, 0, 0 };
+
+    return poll(&hang_up, 1, 0);
+}
+
 bool pf_launcher_lives_on(struct pf_launcher *launcher)
 {
-    struct pollfd first = { -1, 0, 0 };
     bool lives = false;
 
     pthread_mutex_lock(&launcher->lock);
     /* Once it is stopped the jail may be closed, and the socket with it. */
     if (launcher->mode == PF_LAUNCH_JAIL && !launcher->stopped) {
-        first.fd = launcher->helper.socket;
-        lives = pf_poll(&first, 1, 0) == 0;
+        int socket = launcher->helper.socket, r = is_hung_up(socket);
+        char byte;
+        ssize_t len = r < 0 ? recv(socket, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) : 1;
+        lives = r <= 0 && len != 0 && (len > 0 || errno != ECONNRESET);
     }
     pthread_mutex_unlock(&launcher->lock);
     return lives;
@@ -520,6 +530,15 @@ static void wait_idle(struct pf_launcher *launcher)
                                                .tv_nsec = until % PF_NS_PER_SEC });
 }
 
+/* Where nothing else tells it: one that was told to end already does not mind to be told again. */
+static bool takes_orders(const struct pf_live *live)
+{
+    unsigned char byte = PF_ORDER_KILL;
+
+    return send(live->control, &byte, sizeof(byte), MSG_NOSIGNAL | MSG_DONTWAIT) > 0 ||
+           errno == EAGAIN;
+}
+
 /* Under the lock, which is let go meanwhile: wait a while for the supervisor of a terminal. What it
  * says is left to the terminal, which may be given back at any moment; so it is a duplicate that is
  * waited for. Returns false when there is none left that has not ended. */
@@ -530,8 +549,8 @@ static bool wait_terminal(struct pf_launcher *launcher)
     int left_ms;
 
     for (live = launcher->live; live; live = live->next) {
-        hang_up.fd = live->control;
-        if (live->terminal && pf_poll(&hang_up, 1, 0) == 0)
+        int r = live->terminal ? is_hung_up(live->control) : 1;
+        if (r == 0 || (r < 0 && takes_orders(live)))
             break;
     }
     if (!live)

@@ -233,6 +233,33 @@ static void a_helper_that_is_stopped_keeps_nobody_from_the_end(void **state)
     }
 }
 
+/* Terminals of who may open, and poll(2) for, nothing any more; one has ended, one has not. */
+static void terminals_end_with_the_launcher_of_who_may_open_nothing(void **state)
+{
+    static const char *const commands[] = { "true", "echo $$ >pid; exec sleep 50" };
+    struct pf_terminal *terminals[PF_COUNT(commands)];
+    struct pinfold_terminal_exit end;
+    struct fixture *f = *state;
+    struct rlimit before, none;
+
+    for (size_t i = 0; i < PF_COUNT(commands); i++) {
+        f->request.command = commands[i];
+        f->request.command_len = strlen(commands[i]);
+        assert_int_equal(pf_terminal_open(f->launcher, &f->request, 24, 80, &terminals[i], &f->err),
+                         0);
+    }
+    assert_int_equal(pf_terminal_wait(terminals[0], PF_NEVER, &end, NULL, &f->err), 0);
+    read_pid(f, "pid");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){ 0, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    pf_launcher_stop(f->launcher);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(is_gone(read_pid(f, "pid")));
+    for (size_t i = 0; i < PF_COUNT(terminals); i++)
+        pf_terminal_close(terminals[i]);
+}
+
 static void a_helper_that_is_stopped_opens_a_terminal(void **state)
 {
     struct fixture *f = *state;
@@ -564,6 +591,7 @@ int main(void)
         IN_MODE(a_helper_that_is_stopped_keeps_nobody_from_the_end, "by the helper",
                 PF_LAUNCH_HELPER),
         IN_MODE(a_helper_that_is_stopped_opens_a_terminal, "by the helper", PF_LAUNCH_HELPER),
+        IN_BOTH_MODES(terminals_end_with_the_launcher_of_who_may_open_nothing),
         IN_BOTH_MODES(a_deep_chain_of_daemons_is_killed),
         IN_BOTH_MODES(a_bounded_fork_bomb_is_killed),
         IN_MODE(an_endless_fork_bomb_of_a_user_is_killed, "direct", PF_LAUNCH_DIRECT),

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 static size_t resident_bytes(void)
 {
@@ -162,6 +163,33 @@ static void the_next_command_has_another_helper(void **state)
         assert_int_equal(run(f, "true"), -PINFOLD_EBACKEND);
         assert_int_equal(waitpid(killer, NULL, 0), killer);
         assert_run(f, "exit 3", 3);
+    }
+}
+
+/* Also where poll(2) may look at none, or at one alone. */
+static void whether_a_jail_lives_on_is_known_under_any_limit(void **state)
+{
+    static const rlim_t limits[] = { 1000, 1, 0 };
+
+    (void)state;
+    for (size_t i = 0; i < PF_COUNT(limits); i++) {
+        struct pf_launcher *launcher;
+        struct rlimit before, few;
+        bool lived, lives;
+        int pair[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        assert_int_equal(pf_launcher_new_in_jail(pair[0], -1, &launcher, NULL), 0);
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+        few = (struct rlimit){ limits[i], before.rlim_max };
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        lived = pf_launcher_lives_on(launcher);
+        close(pair[1]);
+        lives = pf_launcher_lives_on(launcher);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        assert_true(lived);
+        assert_false(lives);
+        pf_launcher_free(launcher);
+        close(pair[0]);
     }
 }
 
@@ -501,6 +529,7 @@ int main(void)
         IN_BOTH_MODES(commands_that_linger_and_that_end_take_turns),
         IN_MODE(the_last_supervisor_stays_with_its_directory_until_the_process_ends, "direct",
                 PF_LAUNCH_DIRECT),
+        cmocka_unit_test(whether_a_jail_lives_on_is_known_under_any_limit),
         cmocka_unit_test(freeing_no_launcher_is_fine),
         /* Last: the peak of this process is large for good. */
         IN_MODE(a_process_with_1_GiB_pays_nothing_for_it, "auto", PF_LAUNCH_AUTO),
