@@ -163,6 +163,7 @@ static int await_master(struct pf_terminal *terminal, struct pinfold_cancel *can
             /* The command was very quick to kill it. */
             if (terminal->master >= 0 && pf_launcher_lives_on(terminal->launcher))
                 return 0;
+            pf_launcher_doubt(terminal->launcher);
             return pf_fail(err, PINFOLD_EBACKEND,
                            "open a terminal: its supervisor died (was it killed from outside?)");
         }

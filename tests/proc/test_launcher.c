@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "proc/terminal.h"
+
 static size_t resident_bytes(void)
 {
     unsigned long total, resident = 0;
@@ -143,6 +145,21 @@ static void a_helper_that_dies_with_the_request_is_a_clear_error(void **state)
     assert_run(f, "exit 3", 3);
 }
 
+/* Let it take what it is asked for next, and die of it. */
+static pid_t doom(pid_t helper)
+{
+    pid_t killer;
+
+    kill(helper, SIGSTOP);
+    killer = fork();
+    if (killer == 0) {
+        usleep(10000);
+        kill(helper, SIGKILL);
+        _exit(0);
+    }
+    return killer;
+}
+
 /* It may have read the request before it was stopped: then who asked learns of its end before its
  * socket is closed, and the next command is not to go there. */
 static void the_next_command_has_another_helper(void **state)
@@ -150,19 +167,30 @@ static void the_next_command_has_another_helper(void **state)
     struct fixture *f = *state;
 
     for (int i = 0; i < 30; i++) {
-        pid_t first, killer;
+        pid_t killer;
         assert_run(f, "true", 0);
-        first = helper_of(f);
-        kill(first, SIGSTOP);
-        killer = fork();
-        if (killer == 0) {
-            usleep(10000);
-            kill(first, SIGKILL);
-            _exit(0);
-        }
+        killer = doom(helper_of(f));
         assert_int_equal(run(f, "true"), -PINFOLD_EBACKEND);
         assert_int_equal(waitpid(killer, NULL, 0), killer);
         assert_run(f, "exit 3", 3);
+    }
+}
+
+static void the_next_terminal_has_another_helper(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_terminal *terminal;
+
+    for (int i = 0; i < 60; i++) {
+        pid_t killer;
+        assert_run(f, "true", 0);
+        killer = doom(helper_of(f));
+        assert_int_equal(pf_terminal_open(f->launcher, &f->request, 24, 80, &terminal, &f->err),
+                         -PINFOLD_EBACKEND);
+        assert_int_equal(pf_launcher_helper(f->launcher), 0);
+        assert_int_equal(pf_terminal_open(f->launcher, &f->request, 24, 80, &terminal, &f->err), 0);
+        pf_terminal_close(terminal);
+        assert_int_equal(waitpid(killer, NULL, 0), killer);
     }
 }
 
@@ -519,6 +547,7 @@ int main(void)
         IN_MODE(a_helper_that_dies_with_the_request_is_a_clear_error, "by the helper",
                 PF_LAUNCH_HELPER),
         IN_MODE(the_next_command_has_another_helper, "by the helper", PF_LAUNCH_HELPER),
+        IN_MODE(the_next_terminal_has_another_helper, "by the helper", PF_LAUNCH_HELPER),
         IN_MODE(a_running_command_survives_the_helper, "by the helper", PF_LAUNCH_HELPER),
         IN_BOTH_MODES(commands_of_64_threads_do_not_mix),
         IN_MODE(many_commands_at_once_are_the_helper_s, "auto", PF_LAUNCH_AUTO),
