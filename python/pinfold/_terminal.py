@@ -28,6 +28,8 @@ class Terminal:
         self._closed = False
 
     async def _run(self, call: _pinfold.Call) -> Any:
+        if self._closed:  # who closes waits for calls that are under way, not for new ones
+            raise ValueError("the terminal is closed")
         self._calls.add(call)
         try:
             return await run(call)

@@ -15,8 +15,9 @@ from typing import Any, Callable
 
 import pytest
 from pinfold import (Agent, AgentConfig, ExecuteResult, IsolatedSandboxBackend,
-                     LocalSandboxBackend, Sandbox, SandboxManager, SandboxMode, _pinfold,
-                     close_sandbox_workspace, prepare_workspace, workspace_is_prepared)
+                     LocalSandboxBackend, Sandbox, SandboxCancelledError, SandboxManager,
+                     SandboxMode, _pinfold, close_sandbox_workspace, prepare_workspace,
+                     workspace_is_prepared)
 
 from support import LONG, alive, local, resident, run, started, until
 
@@ -149,6 +150,32 @@ def test_what_ends_something_does_so_when_it_is_cancelled_as_well(root: Path, ki
             done = await asyncio.gather(task, return_exceptions=True)
             assert done[0] is None or isinstance(done[0], asyncio.CancelledError), done
             assert has_ended(), turns
+    run(main())
+
+
+def test_who_reads_again_does_not_keep_a_terminal_open(root: Path) -> None:
+    """A reader that goes on after any failure: what it asks for while the terminal is closed, and
+    later, is refused."""
+    async def main() -> None:
+        sandbox = local(root)
+        await sandbox.start()
+        terminal = await sandbox.open_terminal("exec sleep 1000")
+        told: list[Exception] = []
+
+        async def goes_on(ask: Callable[[], Any]) -> None:
+            for _ in range(3):
+                try:
+                    await ask()
+                except Exception as error:  # pylint: disable=broad-except
+                    told.append(error)
+
+        asks = [asyncio.ensure_future(goes_on(one)) for one in (terminal.read, terminal.wait)]
+        await asyncio.sleep(0.2)
+        await asyncio.wait_for(terminal.close(), 60)
+        await asyncio.wait_for(asyncio.gather(*asks), 60)
+        assert {type(one) for one in told} == {SandboxCancelledError, ValueError}
+        assert len(told) == 6
+        await sandbox.stop()
     run(main())
 
 
