@@ -2,7 +2,6 @@
 #include "agent/model.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/poll.h"
 
 struct pinfold_model {
     const struct pinfold_model_ops *ops;
@@ -184,6 +184,6 @@ int pf_model_pause(int64_t ns, struct pinfold_cancel *cancel, struct pinfold_err
     int ms, r;
 
     while ((r = pf_cancel_check(cancel, err)) == 0 && (ms = pf_clock_poll_ms(until)) > 0)
-        poll(&fd, 1, ms);
+        pf_poll(&fd, 1, ms);
     return r;
 }

@@ -7,7 +7,6 @@
  */
 #include "backend/agentcore.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/poll.h"
 
 #define WRAPPED_MAX ((size_t)200 << 20)
 #define FIRST_PAUSE_NS (50 * PF_NS_PER_MS)
@@ -164,7 +164,7 @@ static void pause_between(struct task *task, struct pinfold_cancel *cancel)
 
     if (task->deadline != PF_NEVER && until > task->deadline)
         until = task->deadline;
-    while ((ms = pf_clock_poll_ms(until)) > 0 && poll(fds, PF_COUNT(fds), ms) <= 0)
+    while ((ms = pf_clock_poll_ms(until)) > 0 && pf_poll(fds, PF_COUNT(fds), ms) <= 0)
         ;
     task->pause += task->pause / 2;
     if (task->pause > LAST_PAUSE_NS)

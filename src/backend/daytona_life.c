@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a sandbox: made, waited for, started again when the service stopped it, deleted. */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/poll.h"
 
 #define WORKSPACE "workspace"      /* beside what is there from the start */
 #define SCRATCH ".pinfold-scratch" /* likewise, for what is on its way */
@@ -44,7 +44,7 @@ int pf_dt_sleep(int64_t ns, struct pinfold_cancel *cancel, struct pinfold_cancel
                                { .fd = pf_cancel_fd(also), .events = POLLIN } };
     int r;
 
-    poll(tokens, PF_COUNT(tokens), pf_clock_poll_ms(pf_clock_deadline(ns)));
+    pf_poll(tokens, PF_COUNT(tokens), pf_clock_poll_ms(pf_clock_deadline(ns)));
     r = pf_cancel_check(cancel, err);
     return r < 0 ? r : pf_cancel_check(also, err);
 }

@@ -2,7 +2,6 @@
 #include "net/agentcore.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/poll.h"
 #include "base/strings.h"
 #include "net/agentcore_reply.h"
 #include "net/agentcore_request.h"
@@ -334,7 +334,7 @@ static int wait_for(const struct operation *op, int64_t delay, struct pinfold_er
 
     if (until >= op->call->deadline)
         return 0;
-    while ((ms = pf_clock_poll_ms(until)) > 0 && poll(fds, PF_COUNT(fds), ms) <= 0)
+    while ((ms = pf_clock_poll_ms(until)) > 0 && pf_poll(fds, PF_COUNT(fds), ms) <= 0)
         ;
     if (pf_cancel_check(op->call->cancel, err) < 0 ||
         pf_cancel_check(op->call->also_cancel, err) < 0)

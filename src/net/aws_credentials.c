@@ -5,7 +5,6 @@
  * descriptor becomes readable for all who wait when it is over, so that each can also wait for its
  * own token of cancellation.
  */
-#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -15,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/poll.h"
 #include "net/aws_sources.h"
 
 #define MANDATORY_NS (INT64_C(10) * 60 * PF_NS_PER_SEC)
@@ -194,7 +194,7 @@ static int join(struct pf_aws_provider *provider, struct renewal *renewal, int64
     renewal->users++;
     pthread_mutex_unlock(&provider->lock);
     while (r == 0 && n <= 0) {
-        n = poll(fds, 2, pf_clock_poll_ms(deadline));
+        n = pf_poll(fds, 2, pf_clock_poll_ms(deadline));
         r = pf_cancel_check(cancel, err);
         if (r == 0 && n == 0 && pf_clock_now() >= deadline)
             r = pf_fail(err, PINFOLD_ETIMEOUT, "wait for AWS credentials");

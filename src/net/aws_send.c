@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <poll.h>
 #include <string.h>
 
 #include "base/cancel.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/poll.h"
 #include "base/random.h"
 #include "net/aws_sources.h"
 
@@ -87,7 +87,7 @@ static int pause_for(const struct pf_aws_ask *ask, int64_t ns, struct pinfold_er
             return -PINFOLD_ECANCELLED;
         if (pf_clock_now() >= ask->deadline)
             return pf_fail(err, PINFOLD_ETIMEOUT, "wait to ask again");
-        poll(&fd, 1, pf_clock_poll_ms(earlier(until, ask->deadline)));
+        pf_poll(&fd, 1, pf_clock_poll_ms(earlier(until, ask->deadline)));
     }
     return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/daytona_send.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/poll.h"
 #include "net/uri.h"
 
 /* The daemon looks at this: from 0.167 on it gives the streams of a log apart. */
@@ -260,7 +260,7 @@ static int wait_for(const struct pf_daytona_call *call, int64_t ns, struct pinfo
 
     if (until >= call->deadline)
         return 0;
-    poll(tokens, PF_COUNT(tokens), pf_clock_poll_ms(until));
+    pf_poll(tokens, PF_COUNT(tokens), pf_clock_poll_ms(until));
     r = pf_cancel_check(call->cancel, err);
     if (r == 0)
         r = pf_cancel_check(call->also_cancel, err);

@@ -8,6 +8,7 @@
 
 #include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #include "net/aws_fixture.h"
 
@@ -191,6 +192,29 @@ static void who_waits_keeps_an_own_deadline_and_token(void **state)
     pinfold_cancel_free(stopped.cancel);
 }
 
+/* Also where poll(2) may look at nothing: see pf_poll(). libcurl, which the first one waits in, may
+ * give up then. */
+static void who_waits_keeps_an_own_deadline_under_any_limit(void **state)
+{
+    struct test *test = *state;
+    struct call first = { .test = test, .deadline = aws_soon() };
+    struct call hasty = { .test = test, .deadline = pf_clock_deadline(50 * PF_NS_PER_MS) };
+    struct rlimit before, none;
+
+    test->service.gated = true;
+    start(&first);
+    sem_wait(&test->service.asked);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){ 0, before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    call(&hasty);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(hasty.r < 0);
+    sem_post(&test->service.gate);
+    pthread_join(first.thread, NULL);
+    pf_aws_credentials_done(&first.got);
+}
+
 static void another_takes_over_when_one_is_called_off(void **state)
 {
     struct test *test = *state;
@@ -359,6 +383,7 @@ int main(void)
         TEST(many_threads_ask_once),
         TEST(a_failure_is_everybodys),
         TEST(who_waits_keeps_an_own_deadline_and_token),
+        TEST(who_waits_keeps_an_own_deadline_under_any_limit),
         TEST(another_takes_over_when_one_is_called_off),
         TEST(a_silent_service_costs_no_more_than_the_deadline),
         TEST(when_time_runs_out_the_answer_before_is_told),
