@@ -35,11 +35,11 @@ static struct pf_edit_stamp stamp_of(const struct stat *st)
     };
 }
 
-static int take_in(struct pf_edit *edit, struct pinfold_error *err)
+/* path: the name that was given, which whoever reads of a failure knows. */
+static int take_in(struct pf_edit *edit, const char *path, struct pinfold_error *err)
 {
-    const char *path = edit->path;
     struct pf_whole_file file;
-    int error = pf_whole_file(path, FILE_MAX, &file);
+    int error = pf_whole_file(edit->path, FILE_MAX, &file);
 
     if (error == ENOENT)
         return 0;
@@ -53,7 +53,7 @@ static int take_in(struct pf_edit *edit, struct pinfold_error *err)
     edit->stamp = stamp_of(&file.st);
     edit->exists = true;
     return memchr(file.text, '\0', file.len)
-                   ? fail(err, PINFOLD_EVALUE, 0, "read", path, "it holds a NUL byte")
+                   ? fail(err, PINFOLD_EVALUE, 0, "read", edit->path, "it holds a NUL byte")
                    : 0;
 }
 
@@ -66,7 +66,7 @@ int pf_edit_open(struct pf_edit *edit, const char *path, struct pinfold_error *e
         return fail(err, PINFOLD_EOS, errno, "open", path, "");
     if (!edit->path || !edit->text)
         return fail(err, PINFOLD_ENOMEM, ENOMEM, "open", path, "");
-    return take_in(edit, err);
+    return take_in(edit, path, err);
 }
 
 void pf_edit_done(struct pf_edit *edit)

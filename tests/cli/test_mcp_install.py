@@ -308,6 +308,13 @@ def test_what_is_no_file_of_a_client_is_refused_at_once(home, make, why):
     assert [path.name for path in home.home.iterdir()] == [".claude.json"]
 
 
+@pytest.mark.parametrize("make", [pipe, large, Path.mkdir])
+def test_what_a_link_leads_to_is_refused_by_the_name_of_the_link(home, make):
+    make(home.project / "elsewhere")
+    (home.project / ".mcp.json").symlink_to("elsewhere")
+    assert "read .mcp.json: not a regular file of at most 8 MiB" in home.refuse("claude-code")
+
+
 def test_a_file_whose_directory_is_none_is_refused(home):
     (home.home / ".cursor").write_text("mine")
     said = home.refuse("cursor", "--scope", "user")
