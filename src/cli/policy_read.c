@@ -140,7 +140,7 @@ static char *resolve(const struct reader *reader, const char *path)
     const char *home = getenv("HOME");
     char *whole = NULL;
 
-    if (home && *path == '~' && (path[1] == '/' || !path[1]))
+    if (home && *home && *path == '~' && (path[1] == '/' || !path[1]))
         return asprintf(&whole, "%s%s", home, path + 1) < 0 ? NULL : whole;
     if (*path == '/' || !*path)
         return strdup(path);

@@ -311,6 +311,10 @@ def test_relative_paths_begin_at_the_file(place):
     settings = place.check("--config", named)
     assert settings["seed"]["values"] == [f"{place.home}"]
     assert settings["audit"]["values"] == [f"{named.parent}/~else"]
+    named.write_text('seed = "~/x"\nsync = "~"\n')  # no home is not /, nor back to the seed
+    settings = place.check("--config", named, HOME="")
+    assert settings["seed"]["values"] == [f"{named.parent}/~/x"]
+    assert settings["sync"]["values"] == [f"{named.parent}/~"]
 
 
 def test_lists_are_the_strongest_ones_but_excludes_and_variables_add_up(place):
