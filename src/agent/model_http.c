@@ -290,6 +290,7 @@ int pf_model_call_perform(struct pf_model_call *call, struct pinfold_error *err)
         if (r == 0)
             break;
         if (mended) {
+            one = before; /* what was put right is no reason to wait */
             call->attempt--;
             continue;
         }

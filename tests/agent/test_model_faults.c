@@ -421,6 +421,26 @@ static void when_time_runs_out_the_answer_before_is_told(void **state)
     }
 }
 
+/* A request that was put right is not why the time ran out: nothing says that it is wrong. */
+static void when_time_runs_out_what_was_put_right_is_not_told(void **state)
+{
+    char switches[100], url[500];
+    struct pinfold_model_options options;
+    struct pinfold_model *model;
+    struct pinfold_model_reply reply;
+    struct pinfold_error err;
+
+    (void)state;
+    snprintf(switches, sizeof(switches), "id=%s,unknown=stream_options,stall=0", new_token());
+    options = options_for(OPENAI, "text", switches, url);
+    options.timeout_seconds = 1;
+    model = make_model(OPENAI, &options);
+    assert_int_equal(ask(model, &hello, 1, NULL, &reply, &err), -PINFOLD_ETIMEOUT);
+    assert_int_equal(err.http_status, 0);
+    assert_null(strstr(err.msg, "before that"));
+    pinfold_model_unref(model);
+}
+
 static void a_reply_that_is_whole_does_not_wait_for_the_connection(void **state)
 {
     (void)state;
@@ -680,6 +700,7 @@ int main(void)
         cmocka_unit_test(a_token_ends_a_wait_for_the_service),
         cmocka_unit_test(a_service_that_goes_quiet_is_given_up),
         cmocka_unit_test(when_time_runs_out_the_answer_before_is_told),
+        cmocka_unit_test(when_time_runs_out_what_was_put_right_is_not_told),
         cmocka_unit_test(a_reply_that_is_whole_does_not_wait_for_the_connection),
         cmocka_unit_test(replies_have_a_largest_size),
         cmocka_unit_test(a_web_page_is_no_reply),
