@@ -291,6 +291,10 @@ static const char *write_notes(const struct run *run, char *notes, size_t size)
     if (run->lost)
         snprintf(notes, size,
                  "[killed: something in the sandbox killed the command's supervisor]\n");
+    else if (run->exit.cause == PF_CAUSE_DEAF)
+        used = snprintf(notes, size,
+                        "[killed: something in the sandbox lowered the limits of the command's "
+                        "supervisor]\n");
     else if (run->exit.cause == PF_CAUSE_DEADLINE)
         used = snprintf(notes, size, "[timed out after %g s]\n",
                         (double)run->request->timeout_ns / (double)PF_NS_PER_SEC);

@@ -64,6 +64,7 @@ enum pf_super_cause {
     PF_CAUSE_NONE, /* it ended by itself */
     PF_CAUSE_DEADLINE,
     PF_CAUSE_KILLED, /* by order, or because the owner is gone */
+    PF_CAUSE_DEAF,   /* something has taken the supervisor's means to hear */
 };
 
 enum pf_super_stage {

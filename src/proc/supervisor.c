@@ -25,6 +25,7 @@
 
 #define TERM_GRACE_NS (500 * PF_NS_PER_MS) /* between SIGTERM and SIGKILL */
 #define KILL_LIMIT_NS (5 * PF_NS_PER_SEC)  /* then we say that something refuses to die */
+enum { DEAF_MS = 10 };                     /* between looks where nothing can be waited for */
 
 enum phase {
     RUNNING,     /* the leader lives */
@@ -251,8 +252,9 @@ static void finish(struct super *super, unsigned left)
     super->over = true;
     if (super->spec->stays && told && !super->exit_told)
         stay(super);
-    /* With children that are not its own command's it could not tell when that is over. */
-    if (left > 0 || super->exit_told)
+    /* With children that are not its own command's it could not tell when that is over, and a deaf
+     * one is not for the next. */
+    if (left > 0 || super->exit_told || super->cause == PF_CAUSE_DEAF)
         _exit(0);
 }
 
@@ -345,12 +347,19 @@ static void wait_for_something(struct super *super)
         [OWNER] = { super->owner, POLLIN, 0 },        [DRAIN] = { super->drain[0], POLLIN, 0 },
         [DRAIN + 1] = { super->drain[1], POLLIN, 0 },
     };
-    int timeout = pf_clock_poll_ms(super->wake);
+    int timeout = pf_clock_poll_ms(super->wake), ready;
     struct signalfd_siginfo info;
 
     if (super->phase == KILLING) /* what was reparented to us sends no signal before it dies */
         timeout = super->rounds < 4 ? 1 : 10;
-    if (poll(fds, COUNT, timeout) <= 0)
+    ready = poll(fds, COUNT, timeout);
+    /* A command may have lowered our limit of descriptors, as any process of its user can. Who
+     * neither hears its owner nor sees it die lets nothing go on. */
+    if (ready < 0 && errno != EINTR) {
+        begin_termination(super, PF_CAUSE_DEAF);
+        poll(NULL, 0, DEAF_MS);
+    }
+    if (ready <= 0)
         return;
     if (fds[SIGNALS].revents)
         (void)!read(super->signals, &info, sizeof(info));

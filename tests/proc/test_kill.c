@@ -119,6 +119,21 @@ static void a_supervisor_that_is_stopped_can_be_cancelled(void **state)
     f->request.cancel = NULL;
 }
 
+/* What ends in between has it wait anew, which poll(2) refuses then. */
+static void a_supervisor_that_is_made_deaf_lets_nothing_go_on(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_run(f,
+               "echo $$ >pid; prlimit --pid $PPID --nofile=0:0 && echo said; (sleep 0.1 &); "
+               "exec sleep 50",
+               137);
+    assert_string_equal(f->result.output, "said\n[killed: something in the sandbox lowered the "
+                                          "limits of the command's supervisor]\n");
+    assert_true(is_gone(read_pid(f, "pid")));
+    assert_run(f, "echo next", 0);
+}
+
 /* The end of the fixture stops the launcher, which must not wait for ever. */
 static void a_supervisor_that_a_background_process_stops_ends_with_the_launcher(void **state)
 {
@@ -583,6 +598,7 @@ int main(void)
         IN_BOTH_MODES(stopped_processes_are_killed),
         IN_BOTH_MODES(a_supervisor_that_is_stopped_keeps_its_deadline),
         IN_BOTH_MODES(a_supervisor_that_is_stopped_again_and_again_obeys),
+        IN_BOTH_MODES(a_supervisor_that_is_made_deaf_lets_nothing_go_on),
         IN_BOTH_MODES(a_supervisor_that_is_stopped_can_be_cancelled),
         IN_BOTH_MODES(a_supervisor_that_a_background_process_stops_ends_with_the_launcher),
         IN_MODE(a_helper_that_is_stopped_keeps_the_deadline, "by the helper", PF_LAUNCH_HELPER),
