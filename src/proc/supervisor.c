@@ -355,7 +355,7 @@ static void wait_for_something(struct super *super)
     ready = poll(fds, COUNT, timeout);
     /* A command may have lowered our limit of descriptors, as any process of its user can. Who
      * neither hears its owner nor sees it die lets nothing go on. */
-    if (ready < 0 && errno != EINTR) {
+    if (ready < 0 && errno == EINVAL) {
         begin_termination(super, PF_CAUSE_DEAF);
         poll(NULL, 0, DEAF_MS);
     }

@@ -21,12 +21,18 @@ static size_t resident_bytes(void)
     return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* A sanitizer or valgrind makes it so; or so nearly that the next call does. */
+static bool is_large(void)
+{
+    return resident_bytes() >= 12 << 20;
+}
+
 static void a_small_process_forks_by_itself(void **state)
 {
     struct fixture *f = *state;
 
-    if (resident_bytes() >= 16 << 20)
-        skip(); /* a sanitizer or valgrind makes it large */
+    if (is_large())
+        skip();
     assert_run(f, "true", 0);
     assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);
 }
@@ -62,8 +68,8 @@ static void a_process_that_was_large_once_forks_by_itself(void **state)
 
     getrusage(RUSAGE_SELF, &usage);
     assert_true(usage.ru_maxrss > 1 << 20);
-    if (resident_bytes() >= 16 << 20)
-        skip(); /* a sanitizer or valgrind makes it large */
+    if (is_large())
+        skip();
     assert_run(f, "true", 0);
     assert_int_equal(pf_launcher_last_mode(f->launcher), PF_LAUNCH_DIRECT);
 }
@@ -300,8 +306,8 @@ static void many_commands_at_once_are_the_helper_s(void **state)
     pthread_t threads[CROWD];
     int began = 0;
 
-    if (resident_bytes() >= 16 << 20)
-        skip(); /* a sanitizer or valgrind makes it large */
+    if (is_large())
+        skip();
     for (int i = 0; i < CROWD; i++) {
         jobs[i] = (struct job){ .f = f, .number = i };
         assert_int_equal(pthread_create(&threads[i], NULL, run_until_told, &jobs[i]), 0);
