@@ -51,8 +51,9 @@ struct pinfold_terminal_exit {
                       as shells use them */
     bool timed_out;
     bool supervisor_lost; /* as struct pinfold_execute_result has it */
-    bool killed; /* by pinfold_terminal_kill(), because the sandbox was stopped, or for a limit
-                    that the owner looks after */
+    bool killed; /* by pinfold_terminal_kill(), because the sandbox was stopped, for a limit that
+                    the owner looks after, or by its supervisor, when something in the sandbox had
+                    kept that from hearing of any of these */
     enum pinfold_limit limit; /* that ended the command: time, workspace, disk, cpu time or file
                                  size; memory when the kernel counted a kill for it meanwhile and
                                  the command ended with 137. NONE: none did, or it cannot be told,
