@@ -79,8 +79,8 @@ bool init_refuses(const struct pf_wire_request *request, const int *fds);
 #define PF_FIRST_LIFE 1
 bool init_lease(int socket, uint32_t life);
 /* The life of a resident supervisor: serve requests that are leased to this life, and no others. It
- * ends when the owner hangs up, and after many commands. retire: see struct pf_resident; hand_over:
- * a socket for requests that are not its own. */
+ * ends when the owner hangs up, and after many commands. retire: see struct pf_super_spec;
+ * hand_over: a socket for requests that are not its own. */
 void init_reside(uint32_t life, int retire, int hand_over) __attribute__((noreturn));
 /* Start a supervisor for each request, until the owner hangs up. signals is readable when a child
  * changes state. */

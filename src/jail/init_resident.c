@@ -79,7 +79,6 @@ static void receive(uint32_t life, struct pf_wire_request *request, int *fds)
 void init_reside(uint32_t life, int retire, int hand_over)
 {
     static struct pf_wire_request request;
-    const struct pf_resident resident = { .retire = RETIRE };
     int fds[PF_WIRE_MAX];
 
     if (!settle(retire, hand_over))
@@ -90,7 +89,7 @@ void init_reside(uint32_t life, int retire, int hand_over)
             _exit(0);
         receive(life, &request, fds);
         if (!init_refuses(&request, fds))
-            pf_serve(&request, fds, NOTHING, &resident);
+            pf_serve(&request, fds, NOTHING, RETIRE);
         /* Its environment may have held secrets. */
         explicit_bzero(request.text, sizeof(request.text));
     }

@@ -91,7 +91,7 @@ static void start(const struct pf_wire_request *request, const int *fds)
     }
     pid = fork();
     if (pid == 0) {
-        pf_serve(request, fds, -1, NULL);
+        pf_serve(request, fds, -1, -1);
         _exit(0);
     }
     if (pid < 0)

@@ -61,7 +61,7 @@ int main(void)
     while ((count = pf_serve_receive(PF_HELPER_FD, &request, fds)) >= 0) {
         pid_t pid = count > 0 ? fork_bare() : 1;
         if (pid == 0) {
-            pf_serve(&request, fds, null, NULL);
+            pf_serve(&request, fds, null, -1);
             _exit(0);
         }
         if (pid < 0)

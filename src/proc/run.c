@@ -69,6 +69,7 @@ static int start(struct pf_launcher *launcher, struct run *run, const struct pf_
         .search = request->argv != NULL,
         .slave = -1,
         .null = -1,
+        .retire = -1,
         .argv = request->argv ? request->argv : command->shell,
         .envp = request->envp ? request->envp : nothing,
     };

@@ -99,8 +99,7 @@ static bool unpack(const struct pf_wire_request *request, const struct parcel *p
     return true;
 }
 
-void pf_serve(const struct pf_wire_request *request, const int *fds, int null,
-              const struct pf_resident *resident)
+void pf_serve(const struct pf_wire_request *request, const int *fds, int null, int retire)
 {
     const int *pipes = fds + 1, *blob = pipes + (request->terminal ? 0 : PF_WIRE_PIPES);
     const int *cwd = blob + request->has_blob, *script = cwd + request->has_cwd;
@@ -119,7 +118,7 @@ void pf_serve(const struct pf_wire_request *request, const int *fds, int null,
         .slave = -1,
         .fresh_signals = true,
         .null = null,
-        .resident = resident,
+        .retire = retire,
     };
     struct parcel parcel;
 

@@ -12,8 +12,7 @@ int pf_serve_receive(int socket, struct pf_wire_request *request, int fds[static
 
 /* In the fork for a request, or in a resident: be its supervisor. All signals must be blocked, and,
  * but SIGCHLD, be what pf_default_signals() makes them: once per server costs less than once per
- * command. null: as in struct pf_super_spec. resident may be NULL. */
-void pf_serve(const struct pf_wire_request *request, const int *fds, int null,
-              const struct pf_resident *resident);
+ * command. null, retire: as in struct pf_super_spec. */
+void pf_serve(const struct pf_wire_request *request, const int *fds, int null, int retire);
 
 #endif

@@ -38,7 +38,12 @@ struct pf_super_spec {
     uint16_t rows, cols; /* of the terminal */
     int slave;           /* the terminal, once the supervisor has made it */
     bool fresh_signals;  /* none is ignored but SIGCHLD: the leader need not see to it */
-    const struct pf_resident *resident; /* this process goes on after the command; or NULL */
+    /* Of a resident, which serves one command after the other: gets its process id when the command
+     * left others running, for then it stays with them and ends with them; -1: it is none. It has
+     * been made a supervisor once and for all by pf_super_settle(), and what is open in it besides
+     * its own descriptors, none of which is one that a leader's stdio (or script) goes to, is the
+     * command's. It closes that itself. */
+    int retire;
     const char *const *argv;
     const char *const *envp;
 };
@@ -85,14 +90,6 @@ struct pf_super_message {
     uint32_t stage;
     int64_t cpu_ns;      /* EXITED and GONE: of all that was reaped so far */
     uint64_t peak_bytes; /* likewise: the largest resident set among them */
-};
-
-/* A supervisor that serves one command after the other. It has been made one once and for all by
- * pf_super_settle(), and what is open in it besides its own descriptors, none of which is one that
- * a leader's stdio (or script) goes to, is the command's. It closes that itself. */
-struct pf_resident {
-    int retire; /* gets the process id when the command left others running: then this process
-                   stays with them, and ends with them */
 };
 
 /* What makes a process a supervisor, whatever its command. Returns false with errno. */

@@ -261,15 +261,15 @@ static void finish(struct super *super, unsigned left)
 /* Others run on after the leader, for as long as they like. */
 static void linger(struct super *super)
 {
-    const struct pf_resident *resident = super->spec->resident;
+    int retire = super->spec->retire;
     pid_t self = getpid();
 
     super->phase = LINGERING;
     super->exit_told = true;
     super->wake = PF_NEVER;
     tell_end(super, PF_EVENT_EXITED, 1);
-    if (resident)
-        (void)!write(resident->retire, &self, sizeof(self));
+    if (retire >= 0)
+        (void)!write(retire, &self, sizeof(self));
 }
 
 /* After every wait: what do the children that are left mean? */
@@ -391,7 +391,7 @@ static bool set_up(struct super *super, struct pf_super_spec *spec)
 {
     sigset_t child;
 
-    if (!spec->resident && (!pf_super_settle() || !set_descriptors(spec)))
+    if (spec->retire < 0 && (!pf_super_settle() || !set_descriptors(spec)))
         return false;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
@@ -448,7 +448,7 @@ void pf_supervise(const struct pf_super_spec *given)
         close(spec.script);
     /* Past the C library: where a sanitizer has its own prctl(2), that one takes a lock which a
      * thread of the host may have held at the fork. */
-    if (!spec.resident)
+    if (spec.retire < 0)
         syscall(SYS_prctl, PR_SET_NAME, "pinfold-super", 0, 0, 0);
     /* The socket hangs up when the owner is gone, unless a fork of it still holds the other end. */
     if (spec.owner > 0)

@@ -227,6 +227,7 @@ static int start(struct pf_terminal *terminal, const struct pf_run_request *requ
         .cols = cols,
         .slave = -1,
         .null = -1,
+        .retire = -1,
         .argv = request->argv ? request->argv : command.shell,
         .envp = request->envp ? request->envp : nothing,
     };
