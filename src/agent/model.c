@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/poll.h"
 
 struct pinfold_model {
     const struct pinfold_model_ops *ops;
@@ -174,16 +173,5 @@ int pf_model_refused(int status, bool retryable, const char *text, struct pinfol
         err->sys_errno = key ? EACCES : 0;
         err->retryable = retryable;
     }
-    return r;
-}
-
-int pf_model_pause(int64_t ns, struct pinfold_cancel *cancel, struct pinfold_error *err)
-{
-    struct pollfd fd = { .fd = pf_cancel_fd(cancel), .events = POLLIN };
-    int64_t until = pf_clock_deadline(ns);
-    int ms, r;
-
-    while ((r = pf_cancel_check(cancel, err)) == 0 && (ms = pf_clock_poll_ms(until)) > 0)
-        pf_poll(&fd, 1, ms);
     return r;
 }

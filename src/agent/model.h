@@ -20,7 +20,4 @@ struct pinfold_block *pf_message_append(struct pinfold_message *message,
 /* What a status other than 2xx means. Fill err with it, and return the negative code. */
 int pf_model_refused(int status, bool retryable, const char *text, struct pinfold_error *err);
 
-/* Wait for ns, or until a token fires. Returns 0 or -PINFOLD_ECANCELLED. */
-int pf_model_pause(int64_t ns, struct pinfold_cancel *cancel, struct pinfold_error *err);
-
 #endif

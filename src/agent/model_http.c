@@ -298,7 +298,7 @@ int pf_model_call_perform(struct pf_model_call *call, struct pinfold_error *err)
             break;
         r = pf_reply_retry(&call->reply, &one, call->attempt, delay, &one);
         if (r == 0)
-            r = pf_model_pause(delay, call->cancel, &one);
+            r = pf_cancel_wait(call->cancel, NULL, pf_clock_deadline(delay), &one);
         if (r < 0)
             break;
     }

@@ -229,13 +229,19 @@ static size_t piece(const char *text, size_t len, size_t chunk)
     return at;
 }
 
+static int hesitate(const struct speaker *speaker)
+{
+    return pf_cancel_wait(speaker->cancel, NULL,
+                          pf_clock_deadline(speaker->turn->delay_ms * PF_NS_PER_MS), speaker->err);
+}
+
 static int say_text(struct speaker *speaker, size_t block, const char *text, size_t len)
 {
     int r = 0;
 
     for (size_t at = 0, n; at < len && r == 0; at += n) {
         n = piece(text + at, len - at, speaker->turn->chunk);
-        r = pf_model_pause(speaker->turn->delay_ms * PF_NS_PER_MS, speaker->cancel, speaker->err);
+        r = hesitate(speaker);
         if (r == 0)
             r = pf_reply_add(&speaker->reply, block, text + at, n, speaker->err);
     }
@@ -322,7 +328,7 @@ static int converse(void *state, const struct pinfold_model_request *request,
 
     if (r < 0)
         return r;
-    r = pf_model_pause(speaker.turn->delay_ms * PF_NS_PER_MS, cancel, err);
+    r = hesitate(&speaker);
     if (r == 0)
         r = say_all(&speaker);
     if (r == 0 && speaker.turn->error)

@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/poll.h"
 
 #define WRAPPED_MAX ((size_t)200 << 20)
 #define FIRST_PAUSE_NS (50 * PF_NS_PER_MS)
@@ -156,16 +155,10 @@ static bool is_late(const struct task *task)
 static void pause_between(struct task *task, struct pinfold_cancel *cancel)
 {
     int64_t until = pf_clock_deadline(task->pause);
-    struct pollfd fds[] = {
-        { .fd = pf_cancel_fd(cancel), .events = POLLIN },
-        { .fd = pf_cancel_fd(task->job->stop), .events = POLLIN },
-    };
-    int ms;
 
     if (task->deadline != PF_NEVER && until > task->deadline)
         until = task->deadline;
-    while ((ms = pf_clock_poll_ms(until)) > 0 && pf_poll(fds, PF_COUNT(fds), ms) <= 0)
-        ;
+    pf_cancel_wait(cancel, task->job->stop, until, NULL);
     task->pause += task->pause / 2;
     if (task->pause > LAST_PAUSE_NS)
         task->pause = LAST_PAUSE_NS;

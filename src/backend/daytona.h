@@ -63,10 +63,6 @@ int pf_dt_delete(struct pf_dt_box *box, struct pinfold_error *err);
 bool pf_dt_again(struct pf_dt_box *box, unsigned *tries, bool repeatable,
                  struct pinfold_cancel *cancel, struct pinfold_error *err);
 
-/* Sleep. Returns 0 or -PINFOLD_ECANCELLED. */
-int pf_dt_sleep(int64_t ns, struct pinfold_cancel *cancel, struct pinfold_cancel *also,
-                struct pinfold_error *err);
-
 int pf_dt_fail_start(const struct pf_dt_box *box, struct pinfold_error *err);
 /* Fails when nothing but commands works there. */
 int pf_dt_fail_bare(const struct pf_dt_box *box, struct pinfold_error *err);

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "base/poll.h"
 
 #define WORKSPACE "workspace"      /* beside what is there from the start */
 #define SCRATCH ".pinfold-scratch" /* likewise, for what is on its way */
@@ -35,18 +34,6 @@ int pf_dt_fail_bare(const struct pf_dt_box *box, struct pinfold_error *err)
                                "commands run, but files need them (Alpine: apk add coreutils "
                                "findutils tar gzip)")
                      : 0;
-}
-
-int pf_dt_sleep(int64_t ns, struct pinfold_cancel *cancel, struct pinfold_cancel *also,
-                struct pinfold_error *err)
-{
-    struct pollfd tokens[] = { { .fd = pf_cancel_fd(cancel), .events = POLLIN },
-                               { .fd = pf_cancel_fd(also), .events = POLLIN } };
-    int r;
-
-    pf_poll(tokens, PF_COUNT(tokens), pf_clock_poll_ms(pf_clock_deadline(ns)));
-    r = pf_cancel_check(cancel, err);
-    return r < 0 ? r : pf_cancel_check(also, err);
 }
 
 /* ---- states ---- */
@@ -86,7 +73,7 @@ static int pace_wait(struct pace *pace, struct pinfold_cancel *cancel, struct pi
         *pace = (struct pace){ pf_clock_now(), FIRST_POLL_NS };
     else if (pf_clock_now() - pace->start > STEADY_NS && pace->ns < PF_NS_PER_SEC)
         pace->ns += pace->ns / 10;
-    return pf_dt_sleep(pace->ns, cancel, NULL, err);
+    return pf_cancel_wait(cancel, NULL, pf_clock_deadline(pace->ns), err);
 }
 
 static int look(struct pf_dt_box *box, json_t **sandbox, struct pinfold_cancel *cancel,
@@ -340,7 +327,7 @@ static int delete_until_gone(struct pf_dt_box *box, struct pinfold_error *err)
         r = pf_daytona_delete(box->client, box->id, &call, err);
         if (r == 0 || !may_pass(err) || pf_clock_now() + pause >= deadline)
             return r;
-        pf_dt_sleep(pause, NULL, NULL, NULL);
+        pf_cancel_wait(NULL, NULL, pf_clock_deadline(pause), NULL);
         pause = pause < 8 * PF_NS_PER_SEC ? 2 * pause : pause;
     }
 }
@@ -455,7 +442,7 @@ bool pf_dt_again(struct pf_dt_box *box, unsigned *tries, bool repeatable,
         return r == 1;
     if (!repeatable)
         return false;
-    r = pf_dt_sleep((PF_NS_PER_SEC / 5) << *tries, cancel, NULL, &own);
+    r = pf_cancel_wait(cancel, NULL, pf_clock_deadline((PF_NS_PER_SEC / 5) << *tries), &own);
     if (r < 0)
         *err = own;
     return r == 0;

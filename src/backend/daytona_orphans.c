@@ -225,7 +225,7 @@ void pf_dt_delete_unseen(struct pf_dt_box *box, const char *owner, int tries)
 
     for (int i = 0; wanted && !found && i < tries; i++) {
         if (i > 0)
-            pf_dt_sleep(PF_NS_PER_SEC, NULL, NULL, NULL);
+            pf_cancel_wait(NULL, NULL, pf_clock_deadline(PF_NS_PER_SEC), NULL);
         r = delete_listed(box, wanted, &found, &err);
     }
     if (r < 0)

@@ -290,7 +290,8 @@ static int poll_until_done(struct session *session, struct pinfold_error *err)
         run->timed_out = left <= 0;
         if (run->timed_out)
             return 0;
-        r = pf_dt_sleep(pause < left ? pause : left, session->cancel, run->stop, err);
+        r = pf_cancel_wait(session->cancel, run->stop,
+                           pf_clock_deadline(pause < left ? pause : left), err);
         if (r < 0)
             return r;
         pause = pause < PF_NS_PER_SEC ? pause + pause / 2 : PF_NS_PER_SEC;
@@ -328,7 +329,7 @@ static int read_log(struct session *session, struct pinfold_error *err)
                                     &run->out, &run->errs, err);
         if (r < 0 || run->timed_out || is_whole(run) || i == LOG_TRIES)
             return r;
-        r = pf_dt_sleep(pause, session->cancel, run->stop, err);
+        r = pf_cancel_wait(session->cancel, run->stop, pf_clock_deadline(pause), err);
         if (r < 0)
             return r;
         pause = pause < PF_NS_PER_SEC ? 2 * pause : pause;

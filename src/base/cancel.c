@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/poll.h"
 
 struct pinfold_cancel {
     atomic_bool fired;
@@ -101,4 +103,17 @@ int pf_cancel_fd(const struct pinfold_cancel *cancel)
 int pf_cancel_check(const struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     return pinfold_cancel_fired(cancel) ? pf_fail(err, PINFOLD_ECANCELLED, "cancelled") : 0;
+}
+
+int pf_cancel_wait(const struct pinfold_cancel *cancel, const struct pinfold_cancel *also,
+                   int64_t until, struct pinfold_error *err)
+{
+    struct pollfd tokens[] = { { .fd = pf_cancel_fd(cancel), .events = POLLIN },
+                               { .fd = pf_cancel_fd(also), .events = POLLIN } };
+    int ms, r;
+
+    while ((ms = pf_clock_poll_ms(until)) != 0 && pf_poll(tokens, PF_COUNT(tokens), ms) <= 0)
+        ; /* interrupted, or longer than poll(2) can wait */
+    r = pf_cancel_check(cancel, err);
+    return r < 0 ? r : pf_cancel_check(also, err);
 }

@@ -2,6 +2,8 @@
 #ifndef PF_BASE_CANCEL_H
 #define PF_BASE_CANCEL_H
 
+#include <stdint.h>
+
 #include <pinfold/cancel.h>
 
 /* A token that also counts as fired once parent (NULL: none) has. parent must outlive it. */
@@ -14,6 +16,11 @@ int pf_cancel_fd(const struct pinfold_cancel *cancel);
 
 /* 0, or -PINFOLD_ECANCELLED with err filled once the token has fired. */
 int pf_cancel_check(const struct pinfold_cancel *cancel, struct pinfold_error *err);
+
+/* Wait until a moment (CLOCK_MONOTONIC in ns, as pf_clock_deadline() gives it), or until one of two
+ * tokens has fired. Either may be NULL. Returns 0, or -PINFOLD_ECANCELLED with err filled. */
+int pf_cancel_wait(const struct pinfold_cancel *cancel, const struct pinfold_cancel *also,
+                   int64_t until, struct pinfold_error *err);
 
 void pf_cancel_freep(struct pinfold_cancel **cancel);
 

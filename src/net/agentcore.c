@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/poll.h"
 #include "base/strings.h"
 #include "net/agentcore_reply.h"
 #include "net/agentcore_request.h"
@@ -326,20 +325,12 @@ static int64_t delay_for(const struct operation *op, enum remedy remedy)
 static int wait_for(const struct operation *op, int64_t delay, struct pinfold_error *err)
 {
     int64_t until = pf_clock_deadline(delay);
-    struct pollfd fds[] = {
-        { .fd = pf_cancel_fd(op->call->cancel), .events = POLLIN },
-        { .fd = pf_cancel_fd(op->call->also_cancel), .events = POLLIN },
-    };
-    int ms;
+    int r;
 
     if (until >= op->call->deadline)
         return 0;
-    while ((ms = pf_clock_poll_ms(until)) > 0 && pf_poll(fds, PF_COUNT(fds), ms) <= 0)
-        ;
-    if (pf_cancel_check(op->call->cancel, err) < 0 ||
-        pf_cancel_check(op->call->also_cancel, err) < 0)
-        return -PINFOLD_ECANCELLED;
-    return 1;
+    r = pf_cancel_wait(op->call->cancel, op->call->also_cancel, until, err);
+    return r < 0 ? r : 1;
 }
 
 /* ---- an operation ---- */

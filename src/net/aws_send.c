@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/poll.h"
 #include "base/random.h"
 #include "net/aws_sources.h"
 
@@ -79,17 +78,12 @@ static int send_once(const struct pf_aws_ask *ask, const struct pf_aws_call *cal
 
 static int pause_for(const struct pf_aws_ask *ask, int64_t ns, struct pinfold_error *err)
 {
-    struct pollfd fd = { .fd = pf_cancel_fd(ask->cancel), .events = POLLIN };
     int64_t until = pf_clock_deadline(ns);
+    int r = pf_cancel_wait(ask->cancel, NULL, earlier(until, ask->deadline), err);
 
-    while (pf_clock_now() < until) {
-        if (pf_cancel_check(ask->cancel, err) < 0)
-            return -PINFOLD_ECANCELLED;
-        if (pf_clock_now() >= ask->deadline)
-            return pf_fail(err, PINFOLD_ETIMEOUT, "wait to ask again");
-        pf_poll(&fd, 1, pf_clock_poll_ms(earlier(until, ask->deadline)));
-    }
-    return 0;
+    if (r == 0 && until > ask->deadline)
+        r = pf_fail(err, PINFOLD_ETIMEOUT, "wait to ask again");
+    return r;
 }
 
 /* Between nothing and 100 ms, 200 ms, 400 ms...: many that were refused at once shall not come

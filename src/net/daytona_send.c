@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/poll.h"
 #include "net/uri.h"
 
 /* The daemon looks at this: from 0.167 on it gives the streams of a log apart. */
@@ -251,19 +250,12 @@ int pf_daytona_refused(const struct pf_daytona *client, const char *operation,
 /* Returns 1 after the wait, or a negative code when it would be too long or was called off. */
 static int wait_for(const struct pf_daytona_call *call, int64_t ns, struct pinfold_error *err)
 {
-    struct pollfd tokens[] = {
-        { .fd = pf_cancel_fd(call->cancel), .events = POLLIN },
-        { .fd = pf_cancel_fd(call->also_cancel), .events = POLLIN },
-    };
     int64_t until = pf_clock_deadline(ns);
     int r;
 
     if (until >= call->deadline)
         return 0;
-    pf_poll(tokens, PF_COUNT(tokens), pf_clock_poll_ms(until));
-    r = pf_cancel_check(call->cancel, err);
-    if (r == 0)
-        r = pf_cancel_check(call->also_cancel, err);
+    r = pf_cancel_wait(call->cancel, call->also_cancel, until, err);
     return r < 0 ? r : 1;
 }
 

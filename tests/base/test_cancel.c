@@ -6,12 +6,15 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/cancel.h"
+#include "base/clock.h"
 
 static bool readable(int fd, int timeout_ms)
 {
@@ -70,6 +73,64 @@ static void firing_wakes_a_waiting_thread(void **state)
     assert_true(pinfold_cancel_fired(cancel));
     pthread_join(thread, NULL);
     pinfold_cancel_free(cancel);
+}
+
+static void a_wait_ends_at_its_moment(void **state)
+{
+    int64_t until = pf_clock_deadline(20 * PF_NS_PER_MS);
+
+    (void)state;
+    assert_int_equal(pf_cancel_wait(NULL, NULL, until, NULL), 0);
+    assert_true(pf_clock_now() >= until);
+    assert_int_equal(pf_cancel_wait(NULL, NULL, until, NULL), 0); /* that has come */
+}
+
+static void either_token_ends_a_wait(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct pinfold_error err = PINFOLD_ERROR_INIT;
+        struct pinfold_cancel *tokens[2];
+        pthread_t thread;
+        int64_t until = pf_clock_deadline(300 * PF_NS_PER_SEC);
+        assert_int_equal(pinfold_cancel_new(&tokens[0], NULL), 0);
+        assert_int_equal(pinfold_cancel_new(&tokens[1], NULL), 0);
+        assert_int_equal(pthread_create(&thread, NULL, fire, tokens[i]), 0);
+        assert_int_equal(pf_cancel_wait(tokens[0], tokens[1], until, &err), -PINFOLD_ECANCELLED);
+        assert_int_equal(err.code, PINFOLD_ECANCELLED);
+        assert_true(pf_clock_now() < until);
+        pthread_join(thread, NULL);
+        /* One that has fired is told at any moment, and without end. */
+        assert_int_equal(pf_cancel_wait(tokens[1], tokens[0], 0, NULL), -PINFOLD_ECANCELLED);
+        assert_int_equal(pf_cancel_wait(NULL, tokens[i], PF_NEVER, NULL), -PINFOLD_ECANCELLED);
+        pinfold_cancel_free(tokens[0]);
+        pinfold_cancel_free(tokens[1]);
+    }
+}
+
+static volatile sig_atomic_t interruptions;
+
+static void interrupt(int sig)
+{
+    (void)sig;
+    interruptions++;
+}
+
+static void a_wait_goes_on_when_it_is_interrupted(void **state)
+{
+    const struct sigaction action = { .sa_handler = interrupt };
+    const struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, never = { 0 };
+    struct sigaction old;
+    int64_t until = pf_clock_deadline(50 * PF_NS_PER_MS);
+
+    (void)state;
+    assert_int_equal(sigaction(SIGALRM, &action, &old), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    assert_int_equal(pf_cancel_wait(NULL, NULL, until, NULL), 0);
+    assert_true(pf_clock_now() >= until);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &old, NULL), 0);
+    assert_true(interruptions > 0);
 }
 
 static void the_descriptor_is_not_inherited(void **state)
@@ -149,6 +210,9 @@ int main(void)
         cmocka_unit_test(a_token_fires_once_and_stays_fired),
         cmocka_unit_test(no_token_means_never_cancelled),
         cmocka_unit_test(firing_wakes_a_waiting_thread),
+        cmocka_unit_test(a_wait_ends_at_its_moment),
+        cmocka_unit_test(either_token_ends_a_wait),
+        cmocka_unit_test(a_wait_goes_on_when_it_is_interrupted),
         cmocka_unit_test(the_descriptor_is_not_inherited),
         cmocka_unit_test(a_linked_token_fires_with_each_of_its_ancestors),
         cmocka_unit_test(a_token_linked_to_none_is_an_ordinary_one),
