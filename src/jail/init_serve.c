@@ -149,6 +149,7 @@ void init_serve(int signals)
     enum { REQUEST, LEASED, HANDED_OVER, RETIRED, SIGNALS, OWNER, COUNT };
     int retire[2] = { -1, -1 }, hand_over[2] = { -1, -1 };
     struct signalfd_siginfo info;
+    uint64_t files = pf_files_wanted();
     bool orphans = false;
     pid_t busy;
 
@@ -166,7 +167,7 @@ void init_serve(int signals)
         };
         if (poll(fds, COUNT, orphans ? 1 : -1) < 0 && errno != EINTR)
             return;
-        if (fds[OWNER].revents)
+        if (fds[OWNER].revents || pf_is_deaf(files))
             return;
         if (fds[SIGNALS].revents)
             (void)!read(signals, &info, sizeof(info));

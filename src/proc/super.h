@@ -113,6 +113,13 @@ void pf_super_send_master(int control, int master);
 /* Set every signal to what it does by default. */
 void pf_default_signals(void);
 
+/* Any process of the same user can lower our limits, and only root of the machine raises them
+ * again. How many descriptors we may have now, or enough; to be asked before anything is started.
+ */
+uint64_t pf_files_wanted(void);
+/* Whether there are fewer by now: what waits for others, or lists them, may then fail. */
+bool pf_is_deaf(uint64_t wanted);
+
 /* Whether pf_children() can see any: it takes a /proc, that of this process's own namespace. */
 bool pf_can_list_children(void);
 

@@ -26,6 +26,7 @@
 #define TERM_GRACE_NS (500 * PF_NS_PER_MS) /* between SIGTERM and SIGKILL */
 #define KILL_LIMIT_NS (5 * PF_NS_PER_SEC)  /* then we say that something refuses to die */
 enum { DEAF_MS = 10 };                     /* between looks where nothing can be waited for */
+enum { FILES_ENOUGH = 32 };                /* that a supervisor, or who starts them, has open */
 
 enum phase {
     RUNNING,     /* the leader lives */
@@ -43,6 +44,7 @@ struct super {
     bool leader_gone, exit_told, childless;
     bool over;
     int64_t wake;    /* when the present phase ends */
+    uint64_t files;  /* see pf_is_deaf() */
     unsigned rounds; /* of killing */
     int64_t cpu_ns;  /* of what was reaped, with what that had waited for */
     uint64_t peak_bytes;
@@ -64,6 +66,25 @@ void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage)
                                         .stage = stage };
 
     (void)!send(control, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+static uint64_t files_allowed(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? RLIM_INFINITY : limit.rlim_cur;
+}
+
+uint64_t pf_files_wanted(void)
+{
+    uint64_t allowed = files_allowed();
+
+    return allowed < FILES_ENOUGH ? allowed : FILES_ENOUGH;
+}
+
+bool pf_is_deaf(uint64_t wanted)
+{
+    return files_allowed() < wanted;
 }
 
 static void close_span(unsigned first, unsigned last)
@@ -349,16 +370,19 @@ static void wait_for_something(struct super *super)
     };
     int timeout = pf_clock_poll_ms(super->wake), ready;
     struct signalfd_siginfo info;
+    bool refused;
 
     if (super->phase == KILLING) /* what was reparented to us sends no signal before it dies */
         timeout = super->rounds < 4 ? 1 : 10;
     ready = poll(fds, COUNT, timeout);
+    refused = ready < 0 && errno == EINVAL;
     /* A command may have lowered our limit of descriptors, as any process of its user can. Who
-     * neither hears its owner nor sees it die lets nothing go on. */
-    if (ready < 0 && errno == EINVAL) {
+     * neither hears its owner nor sees it die lets nothing go on; nor does who could not list what
+     * it is to end, or take the next command. */
+    if (refused || (ready > 0 && pf_is_deaf(super->files)))
         begin_termination(super, PF_CAUSE_DEAF);
+    if (refused)
         poll(NULL, 0, DEAF_MS);
-    }
     if (ready <= 0)
         return;
     if (fds[SIGNALS].revents)
@@ -415,6 +439,7 @@ void pf_supervise(const struct pf_super_spec *given)
     struct pf_super_spec spec = *given;
     struct super super = { .spec = &spec,
                            .wake = spec.deadline,
+                           .files = pf_files_wanted(),
                            .owner = -1,
                            .null = -1,
                            .slave = -1,

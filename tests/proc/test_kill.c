@@ -132,6 +132,22 @@ static void a_supervisor_that_is_made_deaf_lets_nothing_go_on(void **state)
     assert_run(f, "echo next", 0);
 }
 
+/* Nor does one that hears, but may not open what tells it whom to end. */
+static void a_supervisor_that_is_made_blind_lets_nothing_go_on(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int files = 0; files < 12; files += 3) {
+        char command[128];
+        snprintf(command, sizeof(command),
+                 "(sleep 0.1 &); prlimit --pid $PPID --nofile=%d:%d; exec sleep 50", files, files);
+        assert_run(f, command, 137);
+        assert_string_equal(f->result.output, "[killed: something in the sandbox lowered the "
+                                              "limits of the command's supervisor]\n");
+        assert_run(f, "prlimit --pid $PPID --nofile=40", 0); /* enough */
+    }
+}
+
 /* The end of the fixture stops the launcher, which must not wait for ever. */
 static void a_supervisor_that_a_background_process_stops_ends_with_the_launcher(void **state)
 {
@@ -597,6 +613,7 @@ int main(void)
         IN_BOTH_MODES(a_supervisor_that_is_stopped_keeps_its_deadline),
         IN_BOTH_MODES(a_supervisor_that_is_stopped_again_and_again_obeys),
         IN_BOTH_MODES(a_supervisor_that_is_made_deaf_lets_nothing_go_on),
+        IN_BOTH_MODES(a_supervisor_that_is_made_blind_lets_nothing_go_on),
         IN_BOTH_MODES(a_supervisor_that_is_stopped_can_be_cancelled),
         IN_BOTH_MODES(a_supervisor_that_a_background_process_stops_ends_with_the_launcher),
         IN_MODE(a_helper_that_is_stopped_keeps_the_deadline, "by the helper", PF_LAUNCH_HELPER),
