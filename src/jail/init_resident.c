@@ -9,8 +9,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -58,12 +60,36 @@ bool init_lease(int socket, uint32_t life)
     return send(socket, &life, sizeof(life), MSG_NOSIGNAL) == (ssize_t)sizeof(life);
 }
 
+static void read_limits(struct rlimit limits[static RLIM_NLIMITS])
+{
+    memset(limits, 0, RLIM_NLIMITS * sizeof(*limits));
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        (void)getrlimit(i, &limits[i]);
+}
+
+/* Wait until something is asked, and leave it to the first process if a command has changed our
+ * limits, as it can: its descriptors may not fit in here any more, and a command has these limits,
+ * which none but the one that changed them should. */
+static void await_request(const struct rlimit limits[static RLIM_NLIMITS])
+{
+    struct pollfd asked = { SOCKET, POLLIN, 0 };
+    struct rlimit now[RLIM_NLIMITS];
+
+    while (poll(&asked, 1, -1) < 0 && errno == EINTR) {
+    }
+    read_limits(now);
+    if (memcmp(now, limits, sizeof(now)) != 0)
+        _exit(0);
+}
+
 /* The next request that is ours. */
-static void receive(uint32_t life, struct pf_wire_request *request, int *fds)
+static void receive(uint32_t life, const struct rlimit *limits, struct pf_wire_request *request,
+                    int *fds)
 {
     int count;
 
     do {
+        await_request(limits);
         count = pf_serve_receive(SOCKET, request, fds);
         if (count < 0)
             _exit(0);
@@ -79,15 +105,17 @@ static void receive(uint32_t life, struct pf_wire_request *request, int *fds)
 void init_reside(uint32_t life, int retire, int hand_over)
 {
     static struct pf_wire_request request;
+    struct rlimit limits[RLIM_NLIMITS];
     int fds[PF_WIRE_MAX];
 
     if (!settle(retire, hand_over))
         _exit(1);
+    read_limits(limits);
     for (int i = 0; i < COMMANDS_MAX; i++) {
         close_range(FIRST_FREE, ~0U, 0);
         if (!(life == PF_FIRST_LIFE && i == 0) && !init_lease(SOCKET, life))
             _exit(0);
-        receive(life, &request, fds);
+        receive(life, limits, &request, fds);
         if (!init_refuses(&request, fds))
             pf_serve(&request, fds, NOTHING, RETIRE);
         /* Its environment may have held secrets. */

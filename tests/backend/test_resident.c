@@ -218,6 +218,119 @@ static void a_supervisor_that_is_killed_idle_is_replaced(void **state)
     assert_true(find_resident(f) != killed);
 }
 
+/* What any process of its user may do to a supervisor, and what the command that does it has for an
+ * end: a supervisor that may not open what it needs ends it. */
+static const struct way {
+    const char *limit;
+    int exit_code;
+} lowered[] = {
+    { "--nofile=0:0", 137 }, { "--nofile=4:4", 137 },    { "--nofile=5:5", 137 },
+    { "--nofile=9:9", 137 }, { "--nofile=12:12", 137 },  { "--nofile=200:200", 3 },
+    { "--nproc=1:1", 3 },    { "--fsize=4096:8192", 3 }, { "--stack=1048576:", 3 },
+};
+
+/* As the kernel tells them, and by the shell alone. */
+#define LIMITS "while read -r line; do echo \"$line\"; done </proc/self/limits"
+
+/* Nothing else is asked for between them, so that each of these would be the one to suffer. */
+static void expect_as_before(struct fixture *f, const char *before)
+{
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+
+    options.command = LIMITS;
+    for (int i = 0; i < 3; i++) {
+        struct pinfold_execute_result result;
+        assert_int_equal(f->ops->execute(f->state, &options, &result, NULL, &f->err), 0);
+        assert_string_equal(result.output, before);
+        pinfold_execute_result_done(&result);
+        usleep(1000); /* a resident is to be free again */
+    }
+}
+
+static char *tell_limits(struct fixture *f)
+{
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+    struct pinfold_execute_result result;
+    char *text;
+
+    options.command = LIMITS;
+    assert_int_equal(f->ops->execute(f->state, &options, &result, NULL, &f->err), 0);
+    assert_int_equal(result.exit_code, 0);
+    text = strdup(result.output);
+    assert_non_null(text);
+    pinfold_execute_result_done(&result);
+    return text;
+}
+
+static void limits_that_are_lowered_at_work_are_the_commands_alone(void **state)
+{
+    struct fixture *f = *state;
+    char *before = tell_limits(f);
+
+    for (size_t i = 0; i < sizeof(lowered) / sizeof(lowered[0]); i++) {
+        struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+        struct pinfold_execute_result result;
+        char command[128];
+        (void)find_resident(f); /* so that it is most likely the one */
+        snprintf(command, sizeof(command), "prlimit --pid $PPID %s || exit 9; exit 3",
+                 lowered[i].limit);
+        options.command = command;
+        assert_int_equal(f->ops->execute(f->state, &options, &result, NULL, &f->err), 0);
+        assert_int_equal(result.exit_code, lowered[i].exit_code);
+        assert_false(result.supervisor_lost);
+        pinfold_execute_result_done(&result);
+        expect_as_before(f, before);
+    }
+    free(before);
+}
+
+/* By something that a command has left behind. */
+static void limits_that_are_lowered_idle_are_no_commands(void **state)
+{
+    struct fixture *f = *state;
+    char *before = tell_limits(f), command[512];
+
+    for (size_t i = 0; i < sizeof(lowered) / sizeof(lowered[0]); i++) {
+        long victim;
+        snprintf(command, sizeof(command),
+                 "rm -f victim done; { while [ ! -e victim ]; do sleep 0.02; done; "
+                 "read pid <victim; prlimit --pid $pid %s; touch done; } >/dev/null 2>&1 &",
+                 lowered[i].limit);
+        assert_int_equal(run(f, command), 0);
+        victim = find_resident(f);
+        snprintf(command, sizeof(command), "echo %ld >'%s/new' && mv '%s/new' '%s/victim'", victim,
+                 f->dir, f->dir, f->dir);
+        assert_int_equal(system(command), 0);
+        wait_for_file(f, "done");
+        expect_as_before(f, before);
+        assert_true(find_resident(f) != victim);
+    }
+    free(before);
+}
+
+/* It could neither take requests nor find what lost its supervisor: that ran on, and supervisors
+ * that found no means to live were forked one after the other. */
+static void a_first_process_that_may_not_open_what_it_needs_ends(void **state)
+{
+    static const char *const ways[] = { "0:0", "6:6", "8:8", "12:12" };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        char command[128];
+        long r = 0;
+        snprintf(command, sizeof(command),
+                 "prlimit --pid 1 --nofile=%s; setsid sleep 50 & kill -9 $PPID; sleep 50", ways[i]);
+        (void)run(f, command); /* it may have an end of its own, or that of the sandbox */
+        for (int j = 0; r == 0 && j < TRIES; j++) {
+            r = run(f, "echo 7");
+            usleep(1000);
+        }
+        assert_int_equal(r, -PINFOLD_EBACKEND);
+        assert_int_equal(f->ops->close(f->state, &f->err), 0);
+        assert_int_equal(f->ops->create(f->state, NULL, &f->err), 0);
+    }
+}
+
 static void a_long_command_line_and_environment_arrive_whole(void **state)
 {
     struct fixture *f = *state;
@@ -289,6 +402,9 @@ int main(void)
         IN_SANDBOX(a_supervisor_that_is_killed_at_work_is_replaced),
         IN_SANDBOX(a_supervisor_that_is_killed_idle_is_replaced),
         IN_SANDBOX(every_way_to_lose_a_supervisor_gives_a_result),
+        IN_SANDBOX(limits_that_are_lowered_at_work_are_the_commands_alone),
+        IN_SANDBOX(limits_that_are_lowered_idle_are_no_commands),
+        IN_SANDBOX(a_first_process_that_may_not_open_what_it_needs_ends),
         IN_SANDBOX(a_long_command_line_and_environment_arrive_whole),
         IN_SANDBOX(what_a_command_brought_is_not_kept),
     };
