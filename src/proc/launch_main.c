@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -54,6 +55,7 @@ int main(void)
     pf_default_signals();
     (void)signal(SIGCHLD, SIG_IGN); /* nobody waits for supervisors */
     setsid();
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* see pf_super_settle() */
     close_range(0, 2, 0);
     close_range(PF_HELPER_FD + 1, ~0U, 0);
     null = hold_null();

@@ -407,6 +407,9 @@ bool pf_super_settle(void)
     /* Out of reach of what kills the host's process group. Not a session of its own: where the
      * scheduler groups by session (autogroup) making one costs more than all the rest here. */
     setpgid(0, 0);
+    /* Who traces it would hold it for as long as he likes, which no SIGCONT ends, and could take
+     * the socket on which it speaks to its owner. What it starts is open again once it executes. */
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
 }
 
