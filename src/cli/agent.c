@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pinfold agent: the command; what it does is in agent_run.c, in the program that can. */
 #include "cli/agent_options.h"
+#include "cli/clash.h"
 #include "cli/command.h"
 #include "cli/extras.h"
-#include "cli/run.h"
 
 static int run_agent(const struct pf_command *command, int argc, char **argv)
 {
     struct pf_options options;
+    struct pf_clash clash;
     const char *wrong;
     int status;
 
@@ -16,8 +17,9 @@ static int run_agent(const struct pf_command *command, int argc, char **argv)
     wrong = pf_agent_options_complete(&options);
     if (wrong)
         status = pf_usage_error(command, "%s", wrong);
-    else if (!pf_check_backend(command, &options, &status) &&
-             !pf_hand_over(PF_REMOTE, argv - 1, &status))
+    else if (pf_find_clash(&options, &clash))
+        status = pf_clash_error(command, &options, argc, argv, &clash);
+    else if (!pf_hand_over(PF_REMOTE, argv - 1, &status))
         status = pf_run_agent(command, &options);
     pf_options_done(&options);
     return status;

@@ -7,7 +7,6 @@
 
 #include "cli/flags.h"
 #include "cli/numbers.h"
-#include "cli/run.h"
 
 enum { DEFAULT_TURNS = 100, MOST_TURNS = 100000, SESSION_SECONDS = 7200 };
 
@@ -127,5 +126,5 @@ const char *pf_agent_options_complete(struct pf_options *options)
     if (!options->include[0])
         options->include = everything;
     options->wants_sync = !agent->read_only && !agent->no_sync && (options->seed || options->sync);
-    return wrong ? wrong : pf_check_travel(options);
+    return wrong;
 }

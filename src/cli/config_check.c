@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/box.h"
 #include "cli/json.h"
 #include "cli/options.h"
 #include "cli/policy.h"
@@ -46,6 +47,66 @@ char **pf_apply_policy(const struct pf_command *command, const struct pf_options
     }
     pf_policy_done(&policy);
     return words;
+}
+
+/* ---- what does not go together ---- */
+
+/* Say what is wrong in words for whom has said it. Returns false when the policy has not. */
+static bool tell_clash(const struct pf_policy *policy, const struct pf_clash *clash,
+                       struct pinfold_error *err)
+{
+    int key = pf_key_of_option(clash->option);
+    const struct pf_setting *setting = key < 0 ? NULL : &policy->settings[key];
+
+    *err = (struct pinfold_error){ .code = PINFOLD_EVALUE };
+    if (setting && setting->file)
+        pf_policy_wrong(setting->file, setting->line, err, "%s: %s", pf_keys[key].path,
+                        clash->setting);
+    else if (setting && setting->source == PF_FROM_ENVIRONMENT)
+        snprintf(err->msg, sizeof(err->msg), "the variable for --%s: %.200s", clash->option,
+                 clash->setting);
+    else
+        snprintf(err->msg, sizeof(err->msg), "%.230s", clash->words);
+    return setting && (setting->file || setting->source == PF_FROM_ENVIRONMENT);
+}
+
+bool pf_policy_blame(const char *config, const struct pf_clash *clash, struct pinfold_error *err)
+{
+    struct pf_policy policy;
+    bool told = pf_policy_load(config, false, &policy, err) == 0 && tell_clash(&policy, clash, err);
+
+    pf_policy_done(&policy);
+    return told;
+}
+
+/* Whether a server could start with the policy and the options, as far as these alone tell: it
+ * looks for the same. */
+static int check_together(const struct pf_command *command, const struct pf_policy *policy,
+                          const struct pf_options *options, int argc, char **argv,
+                          struct pinfold_error *err)
+{
+    struct taker taker = { options, command };
+    char **words = pf_policy_words(policy, argc, argv, given, &taker, takes);
+    struct pf_options whole;
+    struct pf_clash clash;
+    int count = 0, status, r = 0;
+
+    *err = (struct pinfold_error){ .code = PINFOLD_ENOMEM, .msg = "out of memory" };
+    while (words && words[count])
+        count++;
+    if (!words || !pf_options_parse(command, count, words, &whole, &status)) {
+        free(words);
+        return -PINFOLD_ENOMEM; /* each word has been looked at before */
+    }
+    if (pf_find_server_clash(command, &whole, argc, argv, &clash)) {
+        tell_clash(policy, &clash, err);
+        r = -PINFOLD_EVALUE;
+    } else {
+        r = pf_box_check(&whole, err);
+    }
+    pf_options_done(&whole);
+    free(words);
+    return r;
 }
 
 /* ---- the options as settings ---- */
@@ -203,6 +264,8 @@ int pf_config_check(const struct pf_command *command, const struct pf_options *o
 
     if (r == 0)
         r = pf_options_each(command, argc, argv, collect, &collector);
+    if (r == 0)
+        r = check_together(command, &policy, options, argc, argv, &err);
     if (r < 0) {
         status = err.code == PINFOLD_EVALUE ? 1 : PF_EXIT_FAILED;
         pf_say("%s", err.msg);

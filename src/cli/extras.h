@@ -12,6 +12,7 @@
 #include <pinfold/audit.h>
 #include <pinfold/backend.h>
 
+#include "cli/clash.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -39,11 +40,12 @@ extern int (*const pf_new_remote)(const struct pf_options *options,
 /* What only the last program has: TOML, for policies, and what else a server takes. NULL in the
  * others. */
 struct pf_mcp_extras {
-    /* pf_apply_policy() and pf_config_check(): config_check.h. */
+    /* pf_apply_policy(), pf_config_check() and pf_policy_blame(): config_check.h. */
     char **(*words)(const struct pf_command *command, const struct pf_options *options, int argc,
                     char **argv);
     int (*check_config)(const struct pf_command *command, const struct pf_options *options,
                         int argc, char **argv);
+    bool (*blame)(const char *config, const struct pf_clash *clash, struct pinfold_error *err);
     /* pf_install(): install.h. */
     int (*install)(const struct pf_command *command, const char *client,
                    const struct pf_options *options, const char *main_word);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/numbers.h"
+#include "cli/place.h"
 #include "cli/say.h"
 
 static void append(const char **list, const char *value)
@@ -117,12 +118,11 @@ static const char *take_sync(struct pf_options *options, const char *value)
 
 static const char *take_http(struct pf_options *options, const char *value)
 {
-    const char *colon = strrchr(value, ':');
-    char *end;
-    long port = colon ? strtol(colon + 1, &end, 10) : -1;
+    struct pf_place place;
+    const char *wrong = pf_place_read(value, &place);
 
-    if (!colon || colon == value || colon[1] < '0' || colon[1] > '9' || *end || port > 65535)
-        return "not of the form ADDRESS:PORT, such as 127.0.0.1:8765; port 0 takes a free one";
+    if (wrong)
+        return wrong;
     options->http = value;
     return NULL;
 }

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "cli/box.h"
+#include "cli/clash.h"
 #include "cli/command.h"
 #include "cli/extras.h"
 #include "cli/options.h"
-#include "cli/run.h"
 #include "cli/say.h"
 
 static int run_install(const struct pf_command *command, int argc, char **argv)
@@ -28,35 +28,6 @@ static int run_install(const struct pf_command *command, int argc, char **argv)
     return status;
 }
 
-static int note_of_http(void *ctx, const char *name, const char *value)
-{
-    static const char *const of_http[] = { "token", "http-host", "http-anywhere", "http-resume" };
-    const char **found = ctx;
-
-    (void)value;
-    for (size_t i = 0; i < sizeof(of_http) / sizeof(of_http[0]); i++)
-        if (strcmp(of_http[i], name) == 0)
-            *found = of_http[i];
-    return 0;
-}
-
-/* What is wrong with options for clients over HTTP when there are none: whoever says --token
- * me:read_only must not get a server that writes. In a policy they are for another day. */
-static bool check_http(const struct pf_command *command, const struct pf_options *options, int argc,
-                       char **argv, int *ret_status)
-{
-    const char *found = NULL;
-
-    if (!options->http)
-        pf_options_each(command, argc, argv, note_of_http, &found);
-    if (found)
-        *ret_status = pf_usage_error(command, "--%s goes with --http%s", found,
-                                     strcmp(found, "token") == 0
-                                             ? "; --read-only is for the client that starts this"
-                                             : "");
-    return !found;
-}
-
 /* The sandbox is made by the first call of a client, who could mend nothing then. */
 static bool check_sandbox(const struct pf_options *options, int *ret_status)
 {
@@ -72,7 +43,7 @@ static bool check_sandbox(const struct pf_options *options, int *ret_status)
 static int run_mcp(const struct pf_command *command, int argc, char **argv)
 {
     struct pf_options options;
-    const char *wrong;
+    struct pf_clash clash;
     int status;
 
     if (argc > 1 && strcmp(argv[1], "install") == 0)
@@ -84,11 +55,9 @@ static int run_mcp(const struct pf_command *command, int argc, char **argv)
                                 options.command[0]);
     else if (!pf_hand_over(PF_MCP, argv - 1, &status)) {
         /* Only now is it known what the policy says. */
-        wrong = pf_check_travel(&options);
-        if (wrong)
-            status = pf_usage_error(command, "%s", wrong);
-        else if (check_http(command, &options, argc, argv, &status) &&
-                 !pf_check_backend(command, &options, &status) && check_sandbox(&options, &status))
+        if (pf_find_server_clash(command, &options, argc, argv, &clash))
+            status = pf_clash_error(command, &options, argc, argv, &clash);
+        else if (check_sandbox(&options, &status))
             status = pf_serve_mcp(&options);
     }
     pf_options_done(&options);

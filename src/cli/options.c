@@ -198,6 +198,7 @@ static bool parse_words(const struct pf_command *command, int argc, char **argv,
     }
     fill_long_options(command, long_options);
     opterr = 0;
+    optind = 0; /* from the start, however often that is */
     for (;;) {
         /* "+": what follows the first other word belongs to the command that is run. */
         int here = optind ? optind : 1;
@@ -229,7 +230,6 @@ static bool parse_with_policy(const struct pf_command *command, int argc, char *
         return false;
     while (words[count])
         count++;
-    optind = 0; /* from the start */
     if (!parse_words(command, count, words, options, ret_status)) {
         free(words);
         return false;

@@ -8,6 +8,7 @@
 #include <pinfold/pinfold.h>
 
 #include "cli/box.h"
+#include "cli/clash.h"
 #include "cli/extras.h"
 #include "cli/hint.h"
 #include "cli/interrupt.h"
@@ -319,56 +320,14 @@ static const char *check_terminal(const struct pf_options *options)
                                : "stdin is not a terminal; 'pinfold run' without --tty needs none";
 }
 
-const char *pf_check_travel(const struct pf_options *options)
-{
-    if (options->agentcore && options->workspace)
-        return "--workspace is a directory of this machine; with agentcore it is in its session";
-    if (options->daytona && options->workspace)
-        return "--workspace is a directory of this machine; with daytona it is in its sandbox";
-    if (options->snapshot && options->image)
-        return "--snapshot and --image: a sandbox is made of one of them";
-    if (options->overlay && !options->isolated)
-        return "--seed-mode overlay needs --backend isolated";
-    if (options->overlay && !options->seed)
-        return "--seed-mode overlay without --seed has nothing to show";
-    if (options->wants_sync && !options->sync && !options->seed)
-        return "--sync without --seed has nowhere to go: name a directory, --sync=DIR";
-    return NULL;
-}
-
-/* Returns NULL, or what is wrong with how the options go together. */
+/* Returns NULL, or what is wrong with the command and its terminal. */
 static const char *check(const struct pf_options *options, bool is_shell)
 {
-    const char *wrong;
-
     if (is_shell && options->command[0])
         return "it takes no command; 'pinfold run --tty' runs one on a terminal";
     if (!is_shell && !options->command[0])
         return "no command to run";
-    wrong = check_terminal(options);
-    return wrong ? wrong : pf_check_travel(options);
-}
-
-bool pf_check_backend(const struct pf_command *command, const struct pf_options *options,
-                      int *ret_status)
-{
-    const struct {
-        const char *alone, *backend;
-        bool chosen;
-    } all[] = {
-        { options->isolated_alone, "isolated", options->isolated },
-        { options->agentcore_alone, "agentcore", options->agentcore },
-        { options->daytona_alone, "daytona", options->daytona },
-    };
-
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        if (!all[i].alone || all[i].chosen)
-            continue;
-        *ret_status =
-                pf_usage_error(command, "--%s needs --backend %s", all[i].alone, all[i].backend);
-        return true;
-    }
-    return false;
+    return check_terminal(options);
 }
 
 int pf_run_command(const struct pf_command *command, int argc, char **argv)
@@ -376,6 +335,7 @@ int pf_run_command(const struct pf_command *command, int argc, char **argv)
     struct run run = { .command = command };
     bool is_shell = !(command->bit & PF_FOR_COMMAND);
     enum pf_program program;
+    struct pf_clash clash;
     const char *wrong;
     int status;
 
@@ -393,8 +353,9 @@ int pf_run_command(const struct pf_command *command, int argc, char **argv)
     wrong = check(&run.options, is_shell);
     if (wrong)
         status = pf_usage_error(command, "%s", wrong);
-    else if (!pf_check_backend(command, &run.options, &status) &&
-             !pf_hand_over(program, argv - 1, &status)) {
+    else if (pf_find_clash(&run.options, &clash))
+        status = pf_clash_error(command, &run.options, argc, argv, &clash);
+    else if (!pf_hand_over(program, argv - 1, &status)) {
         pinfold_log_set_handler(pf_say_log, NULL);
         status = run_and_report(&run);
         pinfold_execute_result_done(&run.result);

@@ -7,6 +7,7 @@
 static const struct pf_mcp_extras extras = {
     .words = pf_apply_policy,
     .check_config = pf_config_check,
+    .blame = pf_policy_blame,
     .install = pf_install,
 };
 

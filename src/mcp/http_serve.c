@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "cli/place.h"
 #include "cli/say.h"
 #include "mcp/clock.h"
 #include "mcp/http.h"
@@ -33,61 +34,16 @@ static int fail(struct pinfold_error *err, int code, int error, const char *what
 
 /* ---- where ---- */
 
-struct place {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in four;
-        struct sockaddr_in6 six;
-    } address;
-    socklen_t len;
-    bool loopback;
-};
-
-/* Read "127.0.0.1:8765", "[::1]:8765" or "localhost:8765". */
-static bool read_place(const char *text, struct place *ret)
-{
-    const char *colon = strrchr(text, ':');
-    uint16_t port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-    char name[INET6_ADDRSTRLEN];
-    bool bracketed = *text == '[' && colon[-1] == ']';
-    size_t len = (size_t)(colon - text) - (bracketed ? 2 : 0);
-
-    *ret = (struct place){ 0 };
-    if (len >= sizeof(name))
-        return false;
-    snprintf(name, sizeof(name), "%.*s", (int)len, text + bracketed);
-    if (strcmp(name, "localhost") == 0)
-        snprintf(name, sizeof(name), "127.0.0.1");
-    if (bracketed) {
-        ret->address.six.sin6_family = AF_INET6;
-        ret->address.six.sin6_port = port;
-        ret->len = sizeof(ret->address.six);
-        if (inet_pton(AF_INET6, name, &ret->address.six.sin6_addr) != 1)
-            return false;
-        ret->loopback = IN6_IS_ADDR_LOOPBACK(&ret->address.six.sin6_addr);
-        return true;
-    }
-    ret->address.four.sin_family = AF_INET;
-    ret->address.four.sin_port = port;
-    ret->len = sizeof(ret->address.four);
-    if (inet_pton(AF_INET, name, &ret->address.four.sin_addr) != 1)
-        return false;
-    ret->loopback = ntohl(ret->address.four.sin_addr.s_addr) >> 24 == 127;
-    return true;
-}
-
 /* Returns a socket that listens, or a negative code. */
-static int listen_at(const struct pf_options *options, struct place *ret, struct pinfold_error *err)
+static int listen_at(const struct pf_options *options, struct pf_place *ret,
+                     struct pinfold_error *err)
 {
+    const char *why = pf_place_read(options->http, ret);
     int fd, one = 1;
 
-    if (!read_place(options->http, ret))
-        return fail(err, PINFOLD_EVALUE, 0, options->http,
-                    "an address is 127.0.0.1, [::1], localhost, or another in numbers");
-    if (!ret->loopback && !options->http_anywhere)
-        return fail(err, PINFOLD_EVALUE, 0, options->http,
-                    "others can reach that, and tokens go unencrypted: put a proxy with TLS before "
-                    "127.0.0.1, or say --http-anywhere");
+    /* The option's check has found nothing wrong with it. */
+    if (why)
+        return fail(err, PINFOLD_EVALUE, 0, options->http, why);
     fd = socket(ret->address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return fail(err, PINFOLD_EOS, errno, options->http, "");
@@ -105,7 +61,7 @@ static int listen_at(const struct pf_options *options, struct place *ret, struct
 
 /* Address and new tokens go to stdout, which nobody else uses: a program can read them there, and
  * they are in no log. */
-static void tell(const struct pf_http *http, const struct place *place)
+static void tell(const struct pf_http *http, const struct pf_place *place)
 {
     char name[INET6_ADDRSTRLEN] = "";
     bool six = place->address.any.sa_family == AF_INET6;
@@ -166,7 +122,7 @@ static void stop(struct pf_http *http)
     pthread_mutex_unlock(&http->lock);
 }
 
-static void serve(struct pf_http *http, const struct place *place)
+static void serve(struct pf_http *http, const struct pf_place *place)
 {
     struct pollfd signalled = { .fd = pf_mcp_stop_fd(), .events = POLLIN };
     int listening;
@@ -182,7 +138,7 @@ static void serve(struct pf_http *http, const struct place *place)
 
 static int run(struct pf_http *http, const struct pf_options *options, struct pinfold_error *err)
 {
-    struct place place;
+    struct pf_place place;
     pthread_t watch;
     int fd = listen_at(options, &place, err);
     int r = fd < 0 ? fd : start(http, fd, err);

@@ -136,12 +136,9 @@ int pf_http_tokens_load(const char *const *specs, bool read_only, struct pf_http
         r = load_one(token, specs[i], err);
         if (read_only)
             token->mode = PINFOLD_READ_ONLY;
-        for (size_t j = 0; r == 0 && j < i; j++) {
-            if (strcmp(ret->items[j].name, token->name) == 0)
-                r = fail(err, PINFOLD_EVALUE, 0, token->name, "there are two of this name");
-            else if (strcmp(ret->items[j].value, token->value) == 0)
+        for (size_t j = 0; r == 0 && j < i; j++)
+            if (strcmp(ret->items[j].value, token->value) == 0)
                 r = fail(err, PINFOLD_EVALUE, 0, token->name, "another has the same value");
-        }
     }
     if (r < 0)
         pf_http_tokens_done(ret);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies in pinfold.toml: who may say what, which word counts, and what 'config check' tells."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -36,8 +37,8 @@ class Place:
         clean = {name: value for name, value in os.environ.items()
                  if not name.startswith(("PINFOLD_", "XDG_"))}
         return subprocess.run([str(BUILD / "pinfold"), *map(str, args)], cwd=self.project,
-                              env={**clean, "HOME": str(self.home), **env}, capture_output=True,
-                              text=True, timeout=60)
+                              env={**clean, "HOME": str(self.home), **env},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
 
     def check(self, *args: Any, **env: str) -> dict[str, Any]:
         done = self.run("config", "check", "--json", *args, **env)
@@ -104,7 +105,7 @@ def test_a_project_may_tighten(place):
     ('rootfs = "/x"', 1, "rootfs: a file that lies in a project may not set it"),
     ('audit = "x"', 1, "audit: a file that lies in a project may not set it"),
     ('[env]\nLD_PRELOAD = "x"', 1, "env: a file that lies in a project may not set it"),
-    ('[http]\nlisten = "0.0.0.0:1"', 2, "http.listen: a file that lies in a project may not"),
+    ('[http]\nlisten = "127.0.0.1:1"', 2, "http.listen: a file that lies in a project may not"),
     ('[[token]]\nname = "x"\nmode = "read_write"', 1, "token: a file that lies in a project may"),
     ('[daytona]\nimage = "x"', 2, "daytona.image: a file that lies in a project may not set it"),
     ('network = "host"', 1, "network: a file that lies in a project may not open it, as host"),
@@ -124,7 +125,7 @@ def test_a_project_may_not_weaken_anything(place, text, line, what):
     assert "--config names a file that you trust" in said
     # The same words are fine in a file that somebody has chosen.
     if "file" not in text:
-        assert place.run("config", "check", "--config", PROJECT).returncode == 0
+        assert place.run("config", "check", "--config", PROJECT, "--seed", ".").returncode == 0
 
 
 def test_a_named_file_stands_for_the_others(place):
@@ -244,6 +245,107 @@ def test_what_no_sandbox_takes_is_refused_where_it_is_read(place, key, option, v
         assert told.startswith(f"the variable for --{option}: {said}")
     done = place.run("mcp", *words)
     assert done.returncode == 125 and said in done.stderr
+
+
+# What is right alone, and not together: a policy, where it is told to be wrong, and as options.
+CLASHES = [
+    ("sync = true", "1: sync: without a seed it has nowhere to go", ["--sync"],
+     "--sync without --seed has nowhere to go"),
+    ('ttl = 1\nseed-mode = "overlay"', "2: seed-mode: overlay without a seed has nothing to show",
+     ["--seed-mode", "overlay"], "--seed-mode overlay without --seed has nothing to show"),
+    ('seed = "."\nseed-mode = "overlay"\nbackend = "local"', '2: seed-mode: overlay needs backend = '
+     '"isolated"', ["--seed", ".", "--seed-mode", "overlay", "--backend", "local"],
+     "--seed-mode overlay needs --backend isolated"),
+    ('workspace = "w"\nbackend = "agentcore"', "1: workspace: it is a directory of this machine",
+     ["--workspace", "w", "--backend", "agentcore"], "--workspace is a directory of this machine"),
+    ('workspace = "w"\nbackend = "daytona"', "1: workspace: it is a directory of this machine",
+     ["--workspace", "w", "--backend", "daytona"], "--workspace is a directory of this machine"),
+    ('backend = "daytona"\n[daytona]\nimage = "a"\nsnapshot = "b"', "4: daytona.snapshot: there is "
+     "an image, too", ["--backend", "daytona", "--image", "a", "--snapshot", "b"],
+     "--snapshot and --image: a sandbox is made of one of them"),
+    ('backend = "local"\n[limits]\nmemory = "1G"', '3: limits.memory: it needs backend = "isolated"',
+     ["--backend", "local", "--memory", "1G"], "--memory needs --backend isolated"),
+    ('backend = "daytona"\nnetwork = "none"', '2: network: it needs backend = "isolated"',
+     ["--backend", "daytona", "--net", "none"], "--net needs --backend isolated"),
+    ('[http]\nlisten = "0.0.0.0:0"', "2: http.listen: others can reach that",
+     ["--http", "0.0.0.0:0"], "--http 0.0.0.0:0: others can reach that"),
+    ('[http]\nlisten = "[::]:0"', "2: http.listen: others can reach that",
+     ["--http", "[::]:0"], "--http [::]:0: others can reach that"),
+    ('[http]\nlisten = "127.0.0.1:0"\n' + 2 * '[[token]]\nname = "x"\nmode = "read_only"\n',
+     "6: token: there are two of the name x",
+     ["--http", "127.0.0.1:0", "--token", "x:read_only", "--token", "x:read_write"],
+     "--token x: there are two of this name"),
+]
+
+
+@pytest.mark.parametrize("text, said, words, said_of_words", CLASHES)
+def test_what_does_not_go_together_is_found_before_the_server_starts(place, text, said, words,
+                                                                     said_of_words):
+    path = place.user(text + "\n")
+    told = place.refuse()
+    assert told.startswith(f"{path}:{said}")
+    done = place.run("mcp")
+    assert (done.returncode, done.stderr) == (125, f"pinfold: {told}\n")
+    error = json.loads(place.run("config", "check", "--json").stdout)["error"]
+    assert error == {"type": "ValueError", "message": told}
+    path.unlink()
+    assert place.refuse(*words).startswith(said_of_words)
+    done = place.run("mcp", *words)
+    assert done.returncode == 125 and f": {said_of_words}" in done.stderr
+
+
+def test_who_runs_something_is_told_which_line_of_the_policy_it_is(place):
+    path = place.user('sync = true\n')
+    told = f"pinfold: {path}:1: sync: without a seed"
+    done = place.run("run", "--config", path, "touch ran")
+    assert done.returncode == 125 and done.stderr.startswith(told)
+    assert place.run("run", "-q", "--backend", "local", "--config", path, "--seed", ".",
+                     "true").returncode == 0
+    done = place.run("run", "--config", path, "--sync", "touch ran")
+    assert done.returncode == 125 and "run: --sync without --seed has nowhere" in done.stderr
+    path.unlink()
+    done = place.run("mcp", PINFOLD_BACKEND="local", PINFOLD_MEMORY="1G")
+    assert done.stderr == 'pinfold: the variable for --memory: it needs backend = "isolated"\n'
+
+
+def test_options_for_HTTP_without_HTTP_are_told_to_be_for_nothing(place):
+    assert place.refuse("--token", "x:read_only").startswith("--token goes with --http")
+    place.user('[[token]]\nname = "x"\nmode = "read_only"\n[http]\nresume = 3\n')
+    assert place.check()["token"]["values"] == ["x:read_only"]  # for another day
+    assert place.check("--http", "0.0.0.0:1", "--http-anywhere")["http.listen"]["in_force"]
+
+
+@pytest.mark.parametrize("address", ["example.org:0", "[::zz]:0", "127.1:0", "[127.0.0.1]:0", "::1:0",
+                                     "localhost.:0", f"{60 * '1'}:0", " 127.0.0.1:0", "[]:0"])
+def test_an_address_that_nobody_can_listen_at_is_refused_where_it_is_read(place, address):
+    said = "an address is 127.0.0.1, [::1], localhost, or another in numbers"
+    path = place.user(f'[http]\nlisten = "{address}"\n')
+    assert place.refuse() == f"{path}:2: http.listen: {said}"
+    assert place.run("mcp").stderr == f"pinfold: {path}:2: http.listen: {said}\n"
+    path.unlink()
+    assert f"--http {address}: {said}" in place.run("mcp", "--http", address).stderr
+
+
+# One setting of each kind that another can be at odds with.
+SETTINGS = ['seed = "."', 'seed-mode = "overlay"', 'sync = true', 'sync = "home"', 'workspace = "w"',
+            'network = ["a.example"]', 'ro = ["/usr"]', 'env.A = "b"', 'limits.memory = "1G"',
+            'limits.timeout = 5', 'agentcore.region = "eu-central-1"', 'daytona.image = "a"',
+            'daytona.snapshot = "b"', 'http.hosts = ["a.example"]', 'audit = "trail"', 'ttl = 9']
+
+
+@pytest.mark.parametrize("backend", ["isolated", "local", "agentcore", "daytona"])
+def test_the_server_starts_with_what_the_check_accepts_and_with_nothing_else(place, backend):
+    accepted = 0
+    for one, other in itertools.combinations(SETTINGS, 2):
+        if one.partition(" ")[0] == other.partition(" ")[0]:
+            continue
+        place.user(f'backend = "{backend}"\n{one}\n{other}\n')
+        check = place.run("config", "check", "--json")
+        server = place.run("mcp", "-q")
+        assert (check.returncode, server.returncode) in ((0, 0), (1, 125)), (one, other)
+        assert check.stderr == server.stderr or check.returncode == 0, (one, other)
+        accepted += check.returncode == 0
+    assert 0 < accepted < len(SETTINGS) ** 2 / 2
 
 
 def test_a_wrong_file_is_told_as_json_too(place):
