@@ -14,6 +14,11 @@ static int run_agent(const struct pf_command *command, int argc, char **argv)
 
     if (!pf_options_parse(command, argc, argv, &options, &status))
         return status;
+    /* What a policy says is not known yet, and so not whether the options go together. */
+    if (options.config && pf_hand_over(PF_MCP, argv - 1, &status)) {
+        pf_options_done(&options);
+        return status;
+    }
     wrong = pf_agent_options_complete(&options);
     if (wrong)
         status = pf_usage_error(command, "%s", wrong);

@@ -142,6 +142,8 @@ static const struct pf_flag *find_flag(const char *name)
 /* What an option means by being there, whatever its value. */
 static void note_given(struct pf_options *options, const struct pf_flag *flag)
 {
+    const struct pf_flag *common = find_flag(flag->name);
+
     if (flag->commands & PF_ISOLATED_ALONE && !options->isolated_alone)
         options->isolated_alone = flag->name;
     if (flag->commands & PF_AGENTCORE_ALONE && !options->agentcore_alone)
@@ -150,8 +152,9 @@ static void note_given(struct pf_options *options, const struct pf_flag *flag)
         options->daytona_alone = flag->name;
     if (flag->commands & PF_NEEDS_EXTRAS)
         options->takes_extras = true;
-    if (find_flag(flag->name) == flag)
-        options->given[flag - pf_flags] = true;
+    /* A command's own flag means the same as the one of all that has its name. */
+    if (common)
+        options->given[common - pf_flags] = true;
 }
 
 /* Answer one option. Returns false when parsing ends, with *ret_status set. */

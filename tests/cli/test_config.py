@@ -497,6 +497,59 @@ def test_wrong_calls_are_explained(place, args, said):
     assert said in done.stderr
 
 
+def words_of(command: str) -> list[str]:
+    """How each command that takes --config is called."""
+    script = ["--model", "scripted:script.json"]
+    return {"run": ["run", "true"], "shell": ["shell"], "agent": ["agent", *script, "x"],
+            "plan": ["plan", "--seed", "."], "mcp": ["mcp"], "config": ["config", "check"]}[command]
+
+
+def test_every_command_that_takes_a_policy_reads_it(place):
+    """That it takes the option is no proof: it may be another program that reads the file."""
+    path = place.user("nonsense = 1\n")
+    reads = [command for command in ("run", "shell", "agent", "plan", "mcp", "config", "doctor")
+             if "--config FILE" in place.run("help", command).stdout]
+    assert reads == ["run", "shell", "agent", "plan", "mcp", "config"]
+    for command in reads:
+        word, *rest = words_of(command)
+        at = 1 if command == "config" else 0
+        done = place.run(word, *rest[:at], "--config", path, *rest[at:])
+        assert (done.returncode, done.stdout) == (1 if command == "config" else 125, ""), command
+        assert done.stderr.startswith(f"pinfold: {path}:1: nonsense: no such setting"), command
+
+
+def test_what_a_policy_says_holds_for_an_agent(place):
+    """And its options win, those too that an agent has in a form of its own."""
+    seed = place.project / "seed"
+    seed.mkdir()
+    (seed / "kept.txt").write_text("kept\n")
+    (seed / "left.log").write_text("log\n")
+    look = 'ls; echo "$WORD"; echo new > new.txt; echo new > new.md'
+    calls = [{"tool": "execute", "input": {"command": look}, "id": "1"},
+             {"tool": "execute", "input": {"command": "sleep 30"}, "id": "2"}]
+    (place.project / "script.json").write_text(json.dumps({"turns": [{"reply": calls},
+                                                                     {"reply": "Done."}]}))
+    path = place.user(f'backend = "local"\nseed = "{seed}"\nsync = "{place.project}/home"\n'
+                      'include = ["*.md"]\nexclude = ["*.log"]\n[env]\nWORD = "word"\n'
+                      "[limits]\ntimeout = 0.2\n")
+    words = ["agent", "-q", "--model", "scripted:script.json", "--config", path, "--yes"]
+
+    def results(*more: str) -> list[str]:
+        done = place.run(*words, "--json", *more, "x")
+        assert done.returncode == 0, done.stderr
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        assert events[0]["backend"] == "local"
+        told = {event["number"]: event["text"] for event in events if event["event"] == "result"}
+        return [told[number] for number in sorted(told)]
+
+    listed, slept = results()
+    assert "kept.txt\nword" in listed and "left.log" not in listed and "124" in slept
+    assert sorted(path.name for path in (place.project / "home").iterdir()) == ["new.md"]
+    results("--sync=other", "--include", "*.txt")
+    assert sorted(path.name for path in (place.project / "other").iterdir()) == ["kept.txt", "new.txt"]
+    assert sorted(path.name for path in (place.project / "home").iterdir()) == ["new.md"]
+
+
 def test_a_policy_that_is_wrong_stops_a_run(place, run: Callable[..., Any]):
     path = place.user("nonsense = 1\n")
     done = run("--config", path, "touch ran")
