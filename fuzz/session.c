@@ -2,6 +2,7 @@
 /* Files of --session, which may have come with a project: a conversation is taken whole, and is the
  * same when it has been written and read once more, or it is refused with a reason, and what there
  * was stays. */
+#include "agent/model.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 #include "cli/agent_session.h"
@@ -35,6 +36,26 @@ static void check(struct pinfold_agent *agent)
     }
 }
 
+/* What is taken can go on: no model refuses it together with the next task. */
+static void check_request(struct pinfold_agent *agent)
+{
+    size_t count;
+    const struct pinfold_message *messages = pinfold_agent_messages(agent, &count);
+    _cleanup_free_ struct pinfold_message *all = calloc(count + 1, sizeof(*all));
+    struct pinfold_model_request request = PINFOLD_MODEL_REQUEST_INIT;
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+
+    demand(all);
+    if (count)
+        memcpy(all, messages, count * sizeof(*all));
+    all[count] = (struct pinfold_message){ .role = PINFOLD_ROLE_USER };
+    demand(pinfold_message_add_text(&all[count], "go on", 5, &err) == 0);
+    request.messages = all;
+    request.message_count = count + 1;
+    demand(pf_model_check_request(&request, &err) == 0);
+    pinfold_message_done(&all[count]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char before[] = "{\"pinfold_session\":1,\"messages\":["
@@ -58,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     demand(was && once);
     demand(r == 0 || strcmp(was, once) == 0);
     check(agent);
+    check_request(agent);
     demand(pf_agent_session_read(other, once, strlen(once), &err) == 0);
     twice = pf_agent_session_text(other);
     demand(twice && strcmp(once, twice) == 0);

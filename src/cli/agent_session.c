@@ -205,6 +205,84 @@ static int read_message(const json_t *json, size_t number, struct pinfold_messag
     return r;
 }
 
+/* ---- what no model would take ---- */
+
+/* Messages of one role, one after another: a model takes them for one. */
+struct run {
+    const struct pinfold_message *messages;
+    size_t begin, end;
+};
+
+static struct run run_from(const struct pinfold_message *messages, size_t begin, size_t count)
+{
+    struct run run = { messages, begin, begin };
+
+    while (run.end < count && messages[run.end].role == messages[begin].role)
+        run.end++;
+    return run;
+}
+
+/* How many blocks of a kind with an id there are. */
+static size_t count_id(struct run run, enum pinfold_block_kind kind, const char *id)
+{
+    size_t count = 0;
+
+    for (size_t i = run.begin; i < run.end; i++)
+        for (size_t j = 0; j < run.messages[i].count; j++) {
+            const struct pinfold_block *block = &run.messages[i].blocks[j];
+            count += block->kind == kind && strcmp(block->id, id) == 0;
+        }
+    return count;
+}
+
+/* One block: it is of the role whose message it stands in, and a call has its one result in the
+ * messages after it, as a result has its call in those before it. */
+static int check_block(const struct pinfold_block *block, enum pinfold_role role, struct run before,
+                       struct run after, struct pinfold_error *err)
+{
+    bool calls = block->kind == PINFOLD_BLOCK_TOOL_USE;
+    bool results = block->kind == PINFOLD_BLOCK_TOOL_RESULT;
+    size_t count;
+
+    if (results && role != PINFOLD_ROLE_USER)
+        return wrong(err,
+                     "the result of a tool is the user's, and this is the assistant's message");
+    if (!results && block->kind != PINFOLD_BLOCK_TEXT && role == PINFOLD_ROLE_USER)
+        return wrong(err, "a %s is the assistant's, and this is the user's message",
+                     kinds[block->kind]);
+    if (!calls && !results)
+        return 0;
+    count = calls ? count_id(after, PINFOLD_BLOCK_TOOL_RESULT, block->id)
+                  : count_id(before, PINFOLD_BLOCK_TOOL_USE, block->id);
+    if (count == 1)
+        return 0;
+    return wrong(err, "%s %s %s it; mend the file, or name a new one",
+                 calls ? "the call of a tool has" : "the result of a tool has",
+                 count ? "more than one" : "no",
+                 calls ? "result in the message after" : "call in the message before");
+}
+
+/* It would be refused when it goes on, by a provider in words of its own. */
+static int check_conversation(const struct pinfold_message *messages, size_t count,
+                              struct pinfold_error *err)
+{
+    struct run before = { messages, 0, 0 };
+    struct pinfold_error inner = PINFOLD_ERROR_INIT;
+
+    for (size_t at = 0; at < count;) {
+        struct run run = run_from(messages, at, count);
+        struct run after = run_from(messages, run.end, count);
+        for (size_t i = run.begin; i < run.end; i++)
+            for (size_t j = 0; j < messages[i].count; j++)
+                if (check_block(&messages[i].blocks[j], messages[i].role, before, after, &inner) <
+                    0)
+                    return wrong(err, "message %zu, block %zu: %.150s", i + 1, j + 1, inner.msg);
+        before = run;
+        at = run.end;
+    }
+    return 0;
+}
+
 static int take_in(struct pinfold_agent *agent, const json_t *list, struct pinfold_error *err)
 {
     size_t count = json_array_size(list);
@@ -215,6 +293,8 @@ static int take_in(struct pinfold_agent *agent, const json_t *list, struct pinfo
         return nomem(err);
     for (size_t i = 0; i < count && r == 0; i++)
         r = read_message(json_array_get(list, i), i + 1, &messages[i], err);
+    if (r == 0)
+        r = check_conversation(messages, count, err);
     if (r == 0)
         r = pinfold_agent_set_messages(agent, messages, count, err);
     for (size_t i = 0; i < count; i++)

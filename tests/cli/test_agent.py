@@ -405,6 +405,63 @@ def user_says(*blocks: Any) -> dict[str, Any]:
     return {"role": "user", "blocks": [{"kind": "text", "text": "good"}, *blocks]}
 
 
+def says(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "blocks": list(blocks)}
+
+
+CALL = {"kind": "tool_use", "id": "1", "name": "execute", "text": "{}"}
+RESULT = {"kind": "tool_result", "id": "1", "text": "done"}
+TEXT = {"kind": "text", "text": "well"}
+NO_RESULT = "the call of a tool has no result in the message after it; mend the file, or name a new one"
+NO_CALL = "the result of a tool has no call in the message before it; mend the file, or name a new one"
+# Conversations that no model takes: the messages, and the message and block that are to blame.
+NO_CONVERSATIONS = [
+    ([says("assistant", TEXT, CALL)], 1, 2, NO_RESULT),
+    ([says("assistant", CALL), says("user", TEXT)], 1, 1, NO_RESULT),
+    ([says("assistant", CALL), says("user", TEXT), says("assistant", TEXT), says("user", RESULT)],
+     1, 1, NO_RESULT),
+    ([says("assistant", CALL), says("user", {**RESULT, "id": "2"})], 1, 1, NO_RESULT),
+    ([says("assistant", CALL), says("user", RESULT, RESULT)], 1, 1, "the call of a tool has more than"),
+    ([says("assistant", CALL), says("assistant", CALL), says("user", RESULT)], 3, 1,
+     "the result of a tool has more than one call"),
+    ([says("user", RESULT)], 1, 1, NO_CALL),
+    ([says("assistant", TEXT), says("user", TEXT, RESULT)], 2, 2, NO_CALL),
+    ([says("user", CALL)], 1, 1, "a tool_use is the assistant's, and this is the user's"),
+    ([says("user", {"kind": "reasoning", "text": "hm"})], 1, 1, "a reasoning is the assistant's"),
+    ([says("assistant", TEXT, RESULT)], 1, 2, "the result of a tool is the user's, and this is"),
+]
+
+
+@pytest.mark.parametrize("messages, message, block, reason", NO_CONVERSATIONS)
+def test_a_conversation_that_no_model_takes_is_told_with_its_file(
+        agent: Agent, tmp_path: Path, messages: list[Any], message: int, block: int,
+        reason: str) -> None:
+    """Before anything is sent or run, and in numbers that count from 1 as for other mistakes."""
+    talk = tmp_path / "talk"
+    talk.write_text(session(*messages))
+    done = agent(agent.script("Hello."), "--session", talk)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"read session {talk}: message {message}, block {block}: {reason}" in done.stderr
+    assert talk.read_text() == session(*messages)
+
+
+@pytest.mark.parametrize("messages", [
+    [], [says("assistant", TEXT)], [says("user"), says("assistant"), says("user", TEXT)],
+    [says("assistant", CALL), says("assistant", {**CALL, "id": "2"}),
+     says("user", {**RESULT, "id": "2"}), says("user", RESULT)],
+    [says("assistant", CALL), says("user", RESULT), says("assistant", CALL), says("user", RESULT)]])
+def test_a_conversation_that_a_model_takes_goes_on(agent: Agent, tmp_path: Path,
+                                                  messages: list[Any]) -> None:
+    talk = tmp_path / "talk"
+    talk.write_text(session(*messages))
+    done = agent(agent.script("Hello."), "--session", talk)
+    assert (done.returncode, done.stdout) == (0, "Hello.\n"), done.stderr
+    kept = json.loads(talk.read_text())["messages"]
+    assert [message["role"] for message in kept[:len(messages)]] == [message["role"]
+                                                                     for message in messages]
+    assert kept[-1]["blocks"][0]["text"] == "Hello."
+
+
 @pytest.mark.parametrize("text, reason", [
     ("", "line 1: "), ("{", "line 1: "), ("\n[1, }", "line 2: "), ("[]", "no session"),
     ("{}", "no session"), ('{"pinfold_session": 2, "messages": []}', "no session"),
