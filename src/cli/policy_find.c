@@ -169,6 +169,13 @@ int pf_policy_load(const char *named, bool only_named, struct pf_policy *ret,
         return fail(err, PINFOLD_ENOMEM, ENOMEM, FILE_NAME, "");
     if (!named && !only_named)
         named = secure_getenv("PINFOLD_CONFIG");
+    if (named && !*named) { /* of the option an empty one is refused before */
+        *err = (struct pinfold_error){
+            .code = PINFOLD_EVALUE,
+            .msg = "the variable PINFOLD_CONFIG: an empty name; give a file, or unset it"
+        };
+        return -PINFOLD_EVALUE;
+    }
     if (named)
         r = load_file(ret, strdup(named), PF_FROM_NAMED, err);
     else if (!only_named)

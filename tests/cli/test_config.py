@@ -359,6 +359,8 @@ def test_a_variable_that_is_wrong_is_named_by_its_option(place):
     assert place.refuse(PINFOLD_TTL="soon").startswith("the variable for --ttl: not ")
     assert place.refuse(PINFOLD_MEMORY="").startswith("the variable for --memory: not ")
     assert place.refuse(PINFOLD_SYNC="").startswith("the variable for --sync: an empty name")
+    assert place.refuse(PINFOLD_CONFIG="") == (
+        "the variable PINFOLD_CONFIG: an empty name; give a file, or unset it")
 
 
 def test_the_file_of_the_user_is_where_XDG_CONFIG_HOME_says(place):
