@@ -45,6 +45,9 @@ int pf_agent_failed(struct pf_agent_run *run, const struct pinfold_error *err)
 {
     if (err->code == PINFOLD_ECANCELLED && pf_interrupt_signal())
         return PF_EXIT_SIGNAL + pf_interrupt_signal();
+    if (err->code == PINFOLD_ECANCELLED &&
+        run->broken) /* what could not be told has cancelled it */
+        return pf_agent_broken(run);
     pf_agent_told(run, run->teller->error(run->teller, err));
     return PF_EXIT_FAILED;
 }

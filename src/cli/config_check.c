@@ -226,6 +226,7 @@ static json_t *setting_json(const struct pf_policy *policy, size_t i)
     return pf_json_complete(object, bad);
 }
 
+/* Returns as pf_json_print(). */
 static int print_json(const struct pf_policy *policy, const struct pinfold_error *err)
 {
     json_t *object = json_object();
@@ -250,7 +251,7 @@ static int print_json(const struct pf_policy *policy, const struct pinfold_error
     if (object)
         return pf_json_print(object);
     pf_say("print the policy: out of memory");
-    return -1;
+    return PF_EXIT_FAILED;
 }
 
 int pf_config_check(const struct pf_command *command, const struct pf_options *options, int argc,
@@ -260,7 +261,7 @@ int pf_config_check(const struct pf_command *command, const struct pf_options *o
     struct pf_policy policy;
     struct collector collector = { &policy, &err };
     int r = pf_policy_load(options->config, false, &policy, &err);
-    int status = 0;
+    int status = 0, printed = 0;
 
     if (r == 0)
         r = pf_options_each(command, argc, argv, collect, &collector);
@@ -270,10 +271,10 @@ int pf_config_check(const struct pf_command *command, const struct pf_options *o
         status = err.code == PINFOLD_EVALUE ? 1 : PF_EXIT_FAILED;
         pf_say("%s", err.msg);
     }
-    if (options->json && print_json(&policy, r < 0 ? &err : NULL) < 0)
-        status = PF_EXIT_FAILED;
-    else if (!options->json && r == 0)
+    if (options->json)
+        printed = print_json(&policy, r < 0 ? &err : NULL);
+    else if (r == 0)
         show(&policy);
     pf_policy_done(&policy);
-    return status;
+    return printed ? printed : status;
 }

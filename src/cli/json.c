@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/json.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "cli/say.h"
 
 int pf_json_set(json_t *object, const char *key, json_t *value)
@@ -189,13 +192,15 @@ int pf_json_print(json_t *object)
     json_decref(object);
     if (!text) {
         pf_say("print the results: out of memory");
-        return -1;
+        return PF_EXIT_FAILED;
     }
     failed = pf_put(STDOUT_FILENO, text, strlen(text));
     if (!failed)
         failed = pf_put(STDOUT_FILENO, "\n", 1);
     free(text);
+    if (failed == EPIPE)
+        return PF_EXIT_SIGNAL + SIGPIPE;
     if (failed)
         pf_say("write to stdout: %s", pf_error_words(failed));
-    return failed ? -1 : 0;
+    return failed ? PF_EXIT_FAILED : 0;
 }

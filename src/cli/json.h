@@ -22,7 +22,8 @@ int pf_json_set(json_t *object, const char *key, json_t *value);
 /* Keep an object or array, unless something could not be put into it. */
 json_t *pf_json_complete(json_t *json, int failures);
 
-/* Print an object and a newline to stdout, and free it. Returns 0 or -1 after having said why. */
+/* Print an object and a newline to stdout, and free it. Returns 0, or the exit status for that it
+ * could not be done, after having said why unless nobody reads stdout. */
 int pf_json_print(json_t *object);
 
 /* The word for an action of a plan. */

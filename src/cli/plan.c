@@ -82,7 +82,7 @@ static int plan_and_show(const struct pf_options *options)
     } else if (options->json) {
         json_t *report = json_object();
         pf_json_set(report, options->wants_sync ? "sync" : "seed", pf_json_plan(&plan));
-        status = pf_json_print(report) < 0 ? PF_EXIT_FAILED : 0;
+        status = pf_json_print(report);
     } else if (!show(options->wants_sync ? "sync" : "seed", &plan)) {
         status = PF_EXIT_FAILED;
     }

@@ -56,7 +56,7 @@ static int print(struct pf_report *report, int status)
     free(own);
     if (broken)
         pf_say("out of memory: the report is not complete; the status was %d", status);
-    return r < 0 || broken ? PF_EXIT_FAILED : status;
+    return broken ? PF_EXIT_FAILED : r ? r : status;
 }
 
 struct pf_report *pf_report_new_json(void)

@@ -12,7 +12,7 @@ struct pf_report {
     void (*sync)(struct pf_report *report, const struct pinfold_sync_result *result);
     void (*error)(struct pf_report *report, const struct pinfold_error *err);
     void (*kept)(struct pf_report *report, const char *workspace);
-    /* Print to stdout, and free. Returns status, or PF_EXIT_FAILED after having said why. */
+    /* Print to stdout, and free. Returns status, or that of pf_json_print() when it could not. */
     int (*print)(struct pf_report *report, int status);
 };
 

@@ -120,6 +120,36 @@ def test_a_closed_stdout_stops_the_command_with_141(start, backend, stubborn, ow
     assert list(own_tmpdir.iterdir()) == []
 
 
+SCRIPT = '{"turns": [{"reply": "Done."}]}'
+AGENT = ["agent", "-q", "--backend", "local", "--no-sync", "--model", "scripted:script.json", "x"]
+PRINTS = [["help"], ["help", "run"], ["run", "--help"], ["version"], ["doctor"], ["config", "check"],
+          ["config", "check", "--json"], ["plan", "--seed", "."], ["plan", "--json", "--seed", "."],
+          ["run", "-q", "--backend", "local", "echo x"], AGENT, [*AGENT[:-1], "--json", "x"],
+          ["run", "--json", "--backend", "local", "echo x"], ["mcp", "install", "cursor", "-q"]]
+
+
+@pytest.mark.parametrize("words", PRINTS, ids=" ".join)
+def test_what_prints_ends_with_141_when_nobody_reads_it_and_says_why_when_it_cannot(words, tmp_path):
+    """From the first byte on: whatever is printed, in JSON as well, and by whoever was started
+    without a signal for it."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "script.json").write_text(SCRIPT)
+    for ignored in (True, False):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([BUILD / "pinfold", *words], stdout=writer, stderr=subprocess.PIPE,
+                              text=True, cwd=project, timeout=60, restore_signals=not ignored)
+        os.close(writer)
+        assert done.returncode in ((141,) if ignored else (141, -signal.SIGPIPE)), done.stderr
+        assert "pinfold: write" not in done.stderr and "cancelled" not in done.stderr
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BUILD / "pinfold", *words], stdout=full, stderr=subprocess.PIPE,
+                              text=True, cwd=project, timeout=60)
+    assert done.returncode == 125
+    assert done.stderr.count("No space left on device") == 1, done.stderr
+
+
 def test_a_full_stdout_is_an_error_that_says_so(run):
     with open("/dev/full", "w") as full:
         done = run( "echo text; sleep 300", capture_output=False, stdout=full,
