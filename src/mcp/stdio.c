@@ -31,6 +31,7 @@ struct stdio {
     int in, out; /* our own: 0 and 1 are for nobody any more */
     bool out_socket;
     bool broken;         /* nobody reads: by the session's lock on sending */
+    atomic_int failed;   /* errno, where it is no client that went: a full disk, or no stdout */
     atomic_bool leaving; /* the client has closed its end */
     char *line;          /* what has come of the next message */
     size_t len, capacity;
@@ -80,7 +81,11 @@ static ssize_t write_some(struct stdio *io, const char *data, size_t len)
 static bool put(struct stdio *io, const char *data, size_t len, bool lossy)
 {
     while (len) {
-        ssize_t n = wait_writable(io, lossy) ? write_some(io, data, len) : -1;
+        ssize_t n = -1;
+
+        errno = EPIPE; /* who is not waited for any longer has gone */
+        if (wait_writable(io, lossy))
+            n = write_some(io, data, len);
         if (n > 0) {
             data += n;
             len -= (size_t)n;
@@ -101,8 +106,11 @@ static void send_message(void *ctx, void *origin, const char *text, size_t len, 
     (void)origin;
     if (io->broken)
         return;
-    if (!put(io, text, len, lossy) || !put(io, "\n", 1, false))
-        io->broken = true;
+    if (put(io, text, len, lossy) && put(io, "\n", 1, false))
+        return;
+    io->broken = true;
+    if (errno != EPIPE && errno != ECONNRESET)
+        io->failed = errno;
 }
 
 static const struct pf_mcp_transport transport = { .send = send_message };
@@ -185,6 +193,8 @@ static int read_all(struct stdio *io, struct pinfold_error *err)
             break;
         io->len += (size_t)n;
         take_lines(io, io->len - (size_t)n);
+        if (io->failed)
+            break; /* nobody would hear of what else was done */
     }
     /* The last line may lack its end. */
     io->leaving = true;
@@ -246,6 +256,12 @@ int pf_mcp_serve_stdio(struct pf_mcp_server *server, enum pinfold_attach_mode mo
         linger(&io);
     }
     pf_mcp_session_end(io.session);
+    if (r == 0 && io.failed) {
+        *err = (struct pinfold_error){ .code = PINFOLD_EOS, .sys_errno = io.failed };
+        snprintf(err->msg, sizeof(err->msg), "write to stdout: %s; the client was told no more",
+                 pf_error_words(io.failed));
+        r = -PINFOLD_EOS;
+    }
     free(io.line);
     if (io.in >= 0)
         close(io.in);

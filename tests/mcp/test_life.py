@@ -405,6 +405,30 @@ def test_a_server_that_is_killed_leaves_nothing(state, mark, there, gone, own_tm
         client.process.stdin.close()
 
 
+INITIALIZE = ('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+              '"capabilities":{},"clientInfo":{"name":"test","version":"1"}}}\n')
+
+
+@pytest.mark.parametrize("out, reason", [
+    ("> /dev/full", "No space left on device"), (">&-", "Bad file descriptor"),
+    ("> /dev/null", None), ("| true", None)])
+def test_an_answer_that_cannot_be_written_is_told_unless_the_client_has_gone(out, reason) -> None:
+    """And the server ends: nobody would hear of what else it did."""
+    line = f'{{ "$0" mcp; echo "status $?" >&2; }} {out}'
+    child = subprocess.Popen(["/bin/sh", "-c", line, str(BUILD / "pinfold")], text=True,
+                             stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    child.stdin.write(INITIALIZE)
+    child.stdin.flush()
+    if not reason:
+        child.stdin.close()
+    said = child.stderr.read()
+    assert child.wait(60) == 0
+    child.stdin.close()
+    child.stderr.close()
+    told = f"pinfold: write to stdout: {reason}; the client was told no more\n" if reason else ""
+    assert said == f"{told}status {125 if reason else 0}\n"
+
+
 def test_a_client_that_does_not_read_holds_up_no_end(own_tmpdir, mark, there, gone) -> None:
     process = subprocess.Popen([BUILD / "pinfold", "mcp"], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
