@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/box.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,17 +55,20 @@ static int make_backend(struct pf_box *box, const struct pf_options *options, co
     return pinfold_local_backend_new(&local, &box->backend, err);
 }
 
-int pf_box_check(const struct pf_options *options, struct pinfold_error *err)
+/* Where a file is, or where it would be made. */
+static bool find_place(const char *file, char ret[PATH_MAX])
 {
-    struct pf_box box = { .backend = NULL };
-    int r = pinfold_patterns_check(options->exclude, err);
+    const char *slash = strrchr(file, '/');
+    char directory[PATH_MAX], name[PATH_MAX];
+    int len;
 
-    if (r == 0)
-        r = pinfold_patterns_check(options->include, err);
-    if (r == 0 && options->isolated)
-        r = make_isolated(&box, options, NULL, err);
-    pinfold_backend_unref(box.backend);
-    return r;
+    if (realpath(file, ret))
+        return true;
+    len = snprintf(name, sizeof(name), "%.*s", slash ? (int)(slash - file) : 1, slash ? file : ".");
+    if (errno != ENOENT || len >= (int)sizeof(name) || !realpath(len ? name : "/", directory))
+        return false;
+    len = snprintf(ret, PATH_MAX, "%s/%s", directory[1] ? directory : "", slash ? slash + 1 : file);
+    return len < PATH_MAX;
 }
 
 static bool lies_below(const char *file, const char *directory)
@@ -72,7 +76,7 @@ static bool lies_below(const char *file, const char *directory)
     char real[PATH_MAX], below[PATH_MAX];
     size_t len;
 
-    if (!realpath(file, below) || !realpath(directory, real))
+    if (!find_place(file, below) || !realpath(directory, real))
         return false;
     len = strlen(real);
     return strncmp(below, real, len) == 0 && (below[len] == '/' || real[len - 1] == '/');
@@ -99,6 +103,21 @@ static int check_audit(const struct pf_options *options, const char *workspace,
     return -PINFOLD_EVALUE;
 }
 
+int pf_box_check(const struct pf_options *options, struct pinfold_error *err)
+{
+    struct pf_box box = { .backend = NULL };
+    int r = pinfold_patterns_check(options->exclude, err);
+
+    if (r == 0)
+        r = pinfold_patterns_check(options->include, err);
+    if (r == 0 && options->isolated)
+        r = make_isolated(&box, options, NULL, err);
+    if (r == 0 && options->audit)
+        r = check_audit(options, options->workspace, err);
+    pinfold_backend_unref(box.backend);
+    return r;
+}
+
 static void tell_both(void *ctx, const struct pinfold_audit_event *event)
 {
     const struct pf_box *box = ctx;
@@ -121,7 +140,11 @@ int pf_box_open(struct pf_box *box, const struct pf_options *options, const char
     if (r < 0)
         return r;
     if (options->audit) {
-        r = pf_extras->open_audit(options->audit, &box->audit, err);
+        /* Before, so that nothing is made where it may not be, and then what was opened: a link
+         * may have led there. */
+        r = check_audit(options, workspace, err);
+        if (r == 0)
+            r = pf_extras->open_audit(options->audit, &box->audit, err);
         if (r == 0)
             r = check_audit(options, workspace, err);
         if (r < 0)

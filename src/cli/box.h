@@ -29,8 +29,8 @@ int pf_box_open(struct pf_box *box, const struct pf_options *options, const char
                 struct pinfold_error *err);
 
 /* Whether the library takes what the options say, as far as their words alone can tell: patterns,
- * names of the network, limits, directories to show. Nothing is made. Returns 0 or a negative
- * pinfold_code. */
+ * names of the network, limits, directories to show; and whether the record of --audit would lie
+ * where it could be changed. Nothing is made. Returns 0 or a negative pinfold_code. */
 int pf_box_check(const struct pf_options *options, struct pinfold_error *err);
 
 /* What was not copied back shall not be lost: keep a temporary workspace, and say where it is, or

@@ -308,6 +308,28 @@ def test_who_runs_something_is_told_which_line_of_the_policy_it_is(place):
     assert done.stderr == 'pinfold: the variable for --memory: it needs backend = "isolated"\n'
 
 
+@pytest.mark.parametrize("where, words", [
+    ("seed", ["--seed", "seed", "--sync"]), ("home", ["--seed", "seed", "--sync=home"]),
+    ("kept", ["--workspace", "kept"]), ("shown", ["--rw", "shown"])])
+@pytest.mark.parametrize("name", ["trail", "there", "below/trail", "leads"])
+def test_a_record_is_not_made_where_it_could_be_changed(place, where, words, name):
+    """Neither by a run nor by a server, which says so before it has a client."""
+    for directory in "seed", "home", "kept", "shown", "elsewhere":
+        (place.project / directory / "below").mkdir(parents=True)
+    (place.project / where / "there").touch()
+    (place.project / "elsewhere/leads").symlink_to(place.project / where)
+    audit = f"elsewhere/leads/{name}" if name == "leads" else f"{where}/{name}"
+    before = sorted(place.project.rglob("*"))
+    said = f"--audit {audit}: the command could change what lies in "
+    assert place.refuse("--audit", audit, *words).startswith(said)
+    for command in (["run", "--json"], ["mcp"]):
+        done = place.run(*command, "--audit", audit, *words, *(["true"] if command[0] == "run" else []))
+        assert done.returncode == 125
+        assert said in done.stdout + done.stderr
+    assert sorted(place.project.rglob("*")) == before
+    assert place.run("mcp", "--audit", "elsewhere/trail", *words).returncode == 0
+
+
 def test_options_for_HTTP_without_HTTP_are_told_to_be_for_nothing(place):
     assert place.refuse("--token", "x:read_only").startswith("--token goes with --http")
     place.user('[[token]]\nname = "x"\nmode = "read_only"\n[http]\nresume = 3\n')
