@@ -53,13 +53,15 @@ static bool of_another(const char *path)
     return false;
 }
 
-/* Read a whole file. Returns 0 with ret->text to free(); 1 when it is not there. */
-static int read_file(const char *path, struct pf_whole_file *ret, struct pinfold_error *err)
+/* Read a whole file. Returns 0 with ret->text to free(); 1 when it is not there, or nobody has
+ * named it and it is no policy of ours. */
+static int read_file(const char *path, bool named, struct pf_whole_file *ret,
+                     struct pinfold_error *err)
 {
     int error = pf_whole_file(path, FILE_MAX, ret);
     const char *wrong;
 
-    if (error == ENOENT || error == ENOTDIR || (error == EACCES && of_another(path)))
+    if (error == ENOENT || error == ENOTDIR || (error == EACCES && !named && of_another(path)))
         return 1;
     if (error == EISDIR || error == EINVAL)
         wrong = "not a regular file";
@@ -90,7 +92,7 @@ static int load_file(struct pf_policy *policy, char *path, enum pf_source source
         return fail(err, PINFOLD_ENOMEM, ENOMEM, FILE_NAME, "");
     *file = (struct pf_policy_file){ .path = path, .source = source };
     policy->file_count++;
-    r = read_file(path, &whole, err);
+    r = read_file(path, source == PF_FROM_NAMED, &whole, err);
     if (r == 1 && source == PF_FROM_NAMED)
         return fail(err, PINFOLD_EOS, ENOENT, path, "");
     if (r)

@@ -330,6 +330,9 @@ static int take_token(struct reader *reader, const struct pf_toml_item *item)
                                "%.60s: not one of name, mode, file, env", item->path);
     if (item->type != PF_TOML_STRING)
         return wrong_type(reader, item, PF_TEXT);
+    if (!*item->text)
+        return pf_policy_wrong(reader->reading->file, item->line, reader->err, "%.60s: it is empty",
+                               item->path);
     *slot = slot == &reader->file ? resolve(reader, item->text) : strdup(item->text);
     return *slot ? 0 : nomem(reader->err);
 }

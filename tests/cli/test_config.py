@@ -182,6 +182,8 @@ def test_a_named_file_stands_for_the_others(place):
     ("[[token]]\nx = 1", "2: token.x: not one of name, mode, file, env"),
     ("[[token]]\nname = 1", "2: token.name: not a text"),
     ("[[token]]\nname.a = 1", "2: token.name: not a text"),
+    *((f'[[token]]\nname = "x"\nmode = "read_only"\n{key} = ""', f"4: token.{key}: it is empty")
+      for key in ("file", "env")),
     ('[[token]]\nname = "x"\n[limits]', "1: token: it takes a name and a mode"),
     ("[env]\n'' = '1'\n[limits]", "1: env: not of the form NAME=value"),
     ("[env]\n'A=B' = '1'", '2: env."A=B": no variable can have that name'),
@@ -423,6 +425,18 @@ def test_the_home_of_somebody_else_has_no_policy_of_ours(tmp_path, as_stranger):
         assert (done.returncode, done.stderr) == (0, "") and "not there" in done.stdout
     else:
         assert f"{home / USER}:1" in done.stdout
+
+
+def test_a_file_that_is_named_and_may_not_be_read_is_told_so(tmp_path, as_stranger):
+    """It is there, so that 'no such file' would send its reader looking for a mistake in the name."""
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / "chosen.toml").write_text("ttl = 1\n")
+    closed.chmod(0o700 if os.getuid() == 0 else 0)
+    done = as_stranger("config", "check", "--config", str(closed / "chosen.toml"))
+    closed.chmod(0o700)
+    assert (done.returncode, done.stderr) == (
+        125, f"pinfold: read {closed}/chosen.toml: Permission denied\n")
 
 
 def test_relative_paths_begin_at_the_file(place):
