@@ -8,6 +8,7 @@ import asyncio
 import gc
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pinfold import (AgentCoreSandboxTemplate, DaytonaSandboxTemplate, IsolatedSandboxBackend,
@@ -94,8 +95,11 @@ async def answer(owner: Owner, line: str) -> str:
 
 async def main() -> None:
     owner, loop = Owner(), asyncio.get_running_loop()
-    while line := await loop.run_in_executor(None, sys.stdin.readline):
-        print(await answer(owner, line), flush=True)
+    # Always the same thread, which begins before there is trouble: start() of one that memory fails
+    # before it can say that it runs waits for ever (threading.py).
+    with ThreadPoolExecutor(1) as reader:
+        while line := await loop.run_in_executor(reader, sys.stdin.readline):
+            print(await answer(owner, line), flush=True)
 
 
 asyncio.run(main())
