@@ -104,6 +104,48 @@ static const char *take_session_timeout(struct pf_options *options, const char *
                                                      : NULL;
 }
 
+/* As AWS names them: eu-central-1, us-gov-west-1. It becomes a part of a host's name. */
+static const char *take_region(struct pf_options *options, const char *value)
+{
+    static const char small[] = "abcdefghijklmnopqrstuvwxyz",
+                      wrong[] = "not the name of a region of AWS, such as eu-central-1";
+    size_t len = strspn(value, small), words = 0;
+    const char *at = value + len;
+
+    if (!*value)
+        return "an empty value";
+    if (len < 2 || len > 4 || strlen(value) > 63)
+        return wrong;
+    for (; *at == '-' && (len = strspn(at + 1, small)) > 0; words++)
+        at += 1 + len;
+    if (!words || *at != '-' || !at[1] || at[1 + strspn(at + 1, "0123456789")])
+        return wrong;
+    options->region = value;
+    return NULL;
+}
+
+/* What a message says of an address has none of it: there may be a password in it. */
+static const char *take_endpoint(struct pf_options *options, const char *value)
+{
+    size_t scheme = strncmp(value, "https://", 8) == 0  ? 8
+                    : strncmp(value, "http://", 7) == 0 ? 7
+                                                        : 0;
+    const char *host = value + scheme;
+    size_t len = strcspn(host, "/?#@\\");
+
+    if (!*value)
+        return "an empty value";
+    if (strchr(value, '@'))
+        return "no user name or password belongs into an address";
+    for (const char *at = value; *at; at++)
+        if (*at <= ' ' || *at > '~')
+            return "not an address: it has a blank in it, or what is no ASCII";
+    if (!scheme || !len || (host[len] && strcmp(host + len, "/") != 0))
+        return "not of the form https://HOST or https://HOST:PORT";
+    options->endpoint = value;
+    return NULL;
+}
+
 static const char *take_seed_mode(struct pf_options *options, const char *value)
 {
     options->overlay = strcmp(value, "overlay") == 0;
@@ -286,13 +328,13 @@ const struct pf_flag pf_flags[] = {
       "isolated: of each of /tmp, /dev/shm and the home directory (default 1G)", PF_FOR_ISOLATED, 0,
       PF_TAKE_BYTE_LIMIT(limits.tmp_bytes) },
     { "region", "NAME", "agentcore: of AWS (default AWS_REGION, or the profile's)",
-      PF_FOR_AGENTCORE, 0, PF_TAKE_TEXT(region) },
+      PF_FOR_AGENTCORE, 0, PF_TAKE_BY(take_region) },
     { "profile", "NAME", "agentcore: of AWS, with credentials and region", PF_FOR_AGENTCORE, 0,
       PF_TAKE_TEXT(profile) },
     { "interpreter", "ID", "agentcore: code interpreter (default aws.codeinterpreter.v1)",
       PF_FOR_AGENTCORE, 0, PF_TAKE_TEXT(interpreter) },
     { "endpoint", "URL", "agentcore: of the service, instead of the region's", PF_FOR_AGENTCORE, 0,
-      PF_TAKE_TEXT(endpoint) },
+      PF_TAKE_BY(take_endpoint) },
     { "session-timeout", "SECONDS",
       "agentcore: lifetime of the session, at most 28800 (default 900)", PF_FOR_AGENTCORE, 0,
       PF_TAKE_BY(take_session_timeout) },

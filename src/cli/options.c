@@ -181,7 +181,9 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
     note_given(options, flag);
     wrong = pf_flag_take(flag, options, optarg);
     if (wrong) {
-        *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name, optarg, wrong);
+        /* An address may have a password in it, which nothing of ours repeats. */
+        *ret_status = pf_usage_error(command, "--%s %s: %s", flag->name,
+                                     strchr(optarg, '@') ? "(with an @)" : optarg, wrong);
         return false;
     }
     return true;

@@ -280,7 +280,7 @@ def test_what_makes_no_sense_is_refused_before_anything_starts(run: Runner, word
     assert run.fake.control("requests", method="GET") == []
 
 
-@pytest.mark.parametrize("option", ["--region=x", "--profile=x", "--interpreter=x",
+@pytest.mark.parametrize("option", ["--region=us-west-2", "--profile=x", "--interpreter=x",
                                     "--endpoint=http://x", "--session-timeout=9"])
 @pytest.mark.parametrize("backend", ["isolated", "local"])
 def test_its_options_are_refused_elsewhere(backend: str, option: str) -> None:

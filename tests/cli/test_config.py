@@ -216,6 +216,49 @@ NO_SANDBOX = [
 ]
 
 
+# Of a service, whose words alone show that no service can be meant: the setting, the option, values,
+# what is told.
+NO_REGION = "not the name of a region of AWS, such as eu-central-1"
+NO_SERVICE = [
+    ("region", ["x y", "foo", "us-west", "us-2", "US-west-2", "us-west-2/", "us--2", "us-west-2\n",
+                "europe-we-1", "u-west-2", f"us-{60 * 'a'}-2", "evil.example/us-a-1"], NO_REGION),
+    ("endpoint", ["foo", "ftp://x", "http://", "https:///", "http:/x", "HTTP://x", "//x", "http://x/y",
+                  "http://x?y", "http://x#y", "http://x//", "https://:/x"],
+     "not of the form https://HOST or https://HOST:PORT"),
+    ("endpoint", ["http://a b", "http://a\n", "http://\u00e4"],
+     "not an address: it has a blank in it, or what is no ASCII"),
+    ("endpoint", ["https://me:hunter2@x", "hunter2@x"],
+     "no user name or password belongs into an address"),
+    ("region", [""], "an empty value"), ("endpoint", [""], "an empty value"),
+]
+
+
+@pytest.mark.parametrize("key, value, said", [(key, value, said) for key, values, said in NO_SERVICE
+                                              for value in values])
+def test_what_can_be_no_service_is_refused_where_it_is_read(place, key, value, said):
+    """And not by the first call of a client, nor is a password repeated."""
+    path = place.user(f"[agentcore]\n{key} = {json.dumps(value)}\n")
+    assert place.refuse() == f"{path}:2: agentcore.{key}: {said}"
+    assert place.run("mcp").stderr == f"pinfold: {path}:2: agentcore.{key}: {said}\n"
+    path.unlink()
+    assert place.refuse(**{f"PINFOLD_{key.upper()}": value}) == f"the variable for --{key}: {said}"
+    for command in (["run", "true"], ["plan", "--seed", "."], ["mcp"], ["config", "check"],
+                    ["agent", "--model", "scripted:x", "x"]):
+        at = 2 if command[0] == "config" else 1
+        done = place.run(*command[:at], "--backend", "agentcore", f"--{key}={value}", *command[at:])
+        assert done.returncode == 125 and f": {said};" in done.stderr, command
+        assert "hunter2" not in done.stderr
+
+
+@pytest.mark.parametrize("key, value", [
+    ("region", "us-gov-west-1"), ("region", "ap-southeast-12"), ("region", "eusc-de-east-1"),
+    ("endpoint", "http://127.0.0.1:8000/"), ("endpoint", "https://[::1]:1"), ("endpoint", "https://x")])
+def test_what_can_be_a_service_is_taken(place, key, value):
+    place.user(f'[agentcore]\n{key} = "{value}"\n')
+    assert place.check("--backend", "agentcore")[f"agentcore.{key}"]["values"] == [value]
+    assert place.run("mcp", "--backend", "agentcore", f"--{key}={value}").returncode == 0
+
+
 def test_what_a_project_may_not_say_is_told_before_what_is_wrong_with_it(place):
     place.project_file('rw = ["/"]\n')
     assert place.refuse().startswith("pinfold.toml:1: rw: a file that lies in a project may not set")

@@ -219,7 +219,7 @@ def test_an_address_that_nobody_serves_is_an_error(run: Runner) -> None:
     (["--tty", "true"], "no terminals"),
     (["--workspace", "/tmp", "true"], "--workspace"),
     (["--net", "host", "true"], "--net needs --backend isolated"),
-    (["--region", "x", "true"], "--region needs --backend agentcore"),
+    (["--region", "us-west-2", "true"], "--region needs --backend agentcore"),
     (["--seed-mode", "overlay", "--seed", "/tmp", "true"], "--seed-mode overlay"),
     (["--snapshot", "a", "--image", "b", "true"], "--snapshot and --image"),
     (["--image", "debian:12\nRUN x", "true"], "no image"),
