@@ -236,7 +236,10 @@ static const char *take_env(struct pf_options *options, const char *value)
 
 static const char *take_cpus(struct pf_options *options, const char *value)
 {
-    return pf_take_decimal(&options->limits.cpus, 100000, value);
+    if (strcmp(value, "unlimited") != 0)
+        return pf_take_decimal(&options->limits.cpus, 100000, value);
+    options->limits.cpus = 0;
+    return NULL;
 }
 
 /* What is shown in a sandbox has one absolute path on both sides: a relative one is taken from the

@@ -279,6 +279,23 @@ def test_values_that_mean_nothing_are_refused(pinfold, words):
     assert done.returncode == 125 and " ".join(words) in done.stderr
 
 
+@pytest.mark.parametrize("option, setting", [
+    ("memory", "3G"), ("processes", "9"), ("cpu-seconds", "9"), ("cpus", "0.5"), ("open-files", "99"),
+    ("file-size", "9M"), ("workspace-size", "9M"), ("tmp-size", "9M")])
+def test_every_limit_may_be_unlimited_and_so_be_lifted(owner, option, setting):
+    """As the manual says of all of them: an option lifts what a policy has set, and a policy may
+    say the same."""
+    policy = owner.place / "policy.toml"
+    for value in setting if setting[-1].isdigit() else json.dumps(setting), '"unlimited"':
+        policy.write_text(f"[limits]\n{option} = {value}\n")
+        checked = owner.run("config", "check", "--json", "--config", policy, f"--{option}",
+                            "unlimited")
+        assert checked.returncode == 0, checked.stderr
+        lifted = owner.run("run", "-q", "--config", policy, f"--{option}", "unlimited", "--",
+                           "echo ran")
+        assert (lifted.returncode, lifted.stdout, lifted.stderr) == (0, "ran\n", ""), option
+
+
 def test_a_file_size_that_a_program_is_told_of_is_its_own_to_tell(owner):
     """As the manual says: Python ignores the signal that the result is made of."""
     write = "open('big', 'wb').write(bytes(2 << 20))"
