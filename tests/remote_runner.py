@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pinfold run on a remote backend, beside the fake of its service."""
+"""pinfold on a remote backend, beside the fake of its service."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -24,16 +25,47 @@ class RemoteRunner:
                     if not name.startswith(foreign) and not name.lower().endswith("_proxy")}
         self.env |= {"TMPDIR": str(self.tmp), **env}
 
-    def start(self, *words: Any) -> "subprocess.Popen[str]":
-        return subprocess.Popen([PINFOLD, "run", "--backend", self.backend, *map(str, words)],
-                                env=self.env, cwd=self.here, stdin=subprocess.DEVNULL,
+    def start(self, *words: Any, command: str = "run",
+              stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
+        return subprocess.Popen([PINFOLD, command, "--backend", self.backend, *map(str, words)],
+                                env=self.env, cwd=self.here, stdin=stdin,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def __call__(self, *words: Any) -> "subprocess.CompletedProcess[str]":
-        child = self.start(*words)
+    def __call__(self, *words: Any, command: str = "run") -> "subprocess.CompletedProcess[str]":
+        return self._await(self.start(*words, command=command))
+
+    def execute_by_agent(self, line: str, *words: Any) -> str:
+        """What an agent is told of a command that it runs."""
+        script = self.tmp.parent / "script.json"
+        script.write_text(json.dumps({"turns": [
+            {"reply": [{"tool": "execute", "input": {"command": line}, "id": "1"}]},
+            {"reply": "Done."}]}))
+        done = self("--json", "--model", f"scripted:{script}", *words, "x", command="agent")
+        assert done.returncode == 0, done.stderr
+        [told] = [event for event in map(json.loads, done.stdout.splitlines())
+                  if event["event"] == "result"]
+        return told["text"]
+
+    def execute_by_client(self, line: str, *words: Any) -> str:
+        """What the client of a server is told of a command that it has run."""
+        child = self.start(*words, command="mcp", stdin=subprocess.PIPE)
+        assert child.stdin and child.stdout
+        for number, (method, params) in enumerate((
+                ("initialize", {"protocolVersion": "2025-11-25", "capabilities": {},
+                                "clientInfo": {"name": "test", "version": "1"}}),
+                ("tools/call", {"name": "execute", "arguments": {"command": line}}))):
+            print(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}),
+                  file=child.stdin, flush=True)
+            # Between them comes what it has to say meanwhile.
+            answer = next(message for message in map(json.loads, child.stdout)
+                          if message.get("id") == number)
+        assert self._await(child).returncode == 0
+        return answer["result"]["content"][0]["text"]
+
+    def _await(self, child: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]":
         try:
             out, err = child.communicate(timeout=180)
         finally:
             child.kill()
         assert list(self.tmp.iterdir()) == [], "a temporary directory was left behind"
-        return subprocess.CompletedProcess(words, child.returncode, out, err)
+        return subprocess.CompletedProcess(child.args, child.returncode, out, err)

@@ -35,6 +35,7 @@ struct pinfold_agentcore_options {
      * runs there. Each takes two calls more at least, and is asked after every five seconds in the
      * end. */
     bool long_commands;
+    double timeout_seconds; /* with them, of a command that names none; 0, or INFINITY: none */
 };
 
 #define PINFOLD_AGENTCORE_OPTIONS_INIT                   \

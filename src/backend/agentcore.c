@@ -2,6 +2,7 @@
 /* AgentCoreSandboxTemplate and the backends it builds: configuration, and the life of a session. */
 #include "backend/agentcore.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,7 @@ static bool copy_configuration(struct pf_ac_box *box, const struct pinfold_agent
             from->session_timeout_seconds ? from->session_timeout_seconds : DEFAULT_TIMEOUT;
     box->max_output_bytes = from->max_output_bytes ? from->max_output_bytes : DEFAULT_OUTPUT;
     box->tasks = from->long_commands;
+    box->timeout_seconds = from->timeout_seconds;
     box->env = pf_strv_copy(from->env);
     return box->env && pf_text_copy(&box->region, from->region) &&
            pf_text_copy(&box->identifier, identifier) &&
@@ -136,6 +138,9 @@ static int check_options(const struct pinfold_agentcore_options *options, struct
     if (options->session_timeout_seconds > MAX_TIMEOUT)
         return pf_fail(err, PINFOLD_EVALUE, "%s: session_timeout_seconds must be 1 to %d, not %u",
                        class_name, MAX_TIMEOUT, options->session_timeout_seconds);
+    if (isnan(options->timeout_seconds) || options->timeout_seconds < 0)
+        return pf_fail(err, PINFOLD_EVALUE, "%s: timeout must be more than 0 seconds, not %g",
+                       class_name, options->timeout_seconds);
     if (!options->access_key != !options->secret_key)
         return pf_fail(err, PINFOLD_EVALUE, "%s: an access key without its secret, or the reverse",
                        class_name);
@@ -213,6 +218,7 @@ static int build_for_session(void *state, const char *workspace_id,
         .session_timeout_seconds = from->session_timeout,
         .max_output_bytes = from->max_output_bytes,
         .long_commands = from->tasks,
+        .timeout_seconds = from->timeout_seconds,
         .env = (const char *const *)from->env,
     };
     int r;

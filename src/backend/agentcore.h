@@ -28,6 +28,7 @@ struct pf_ac_box {
     char *access_key, *secret_key, *session_token;
     char **env;
     unsigned session_timeout;
+    double timeout_seconds; /* of a task that names none; 0: none */
     size_t max_output_bytes;
     bool tasks; /* run commands as tasks */
     struct pf_http *http;

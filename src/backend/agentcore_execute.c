@@ -244,6 +244,8 @@ static int refuse_stopped(struct pf_ac_box *box, struct pinfold_error *err)
 /* The service knows no time for a single call; of tasks we keep it ourselves. */
 static int64_t timeout_of(const struct pf_ac_box *box, double seconds)
 {
+    if (!(seconds > 0))
+        seconds = box->timeout_seconds;
     if (!box->tasks || !(seconds > 0) || seconds > 1e9)
         return PF_NEVER;
     return (int64_t)(seconds * (double)PF_NS_PER_SEC);

@@ -339,7 +339,7 @@ const struct pf_flag pf_flags[] = {
     { "endpoint", "URL", "agentcore: of the service, instead of the region's", PF_FOR_AGENTCORE, 0,
       PF_TAKE_BY(take_endpoint) },
     { "session-timeout", "SECONDS",
-      "agentcore: lifetime of the session, at most 28800 (default 900)", PF_FOR_AGENTCORE, 0,
+      "agentcore: lifetime of sessions, up to 28800 (default 900; agent 7200)", PF_FOR_AGENTCORE, 0,
       PF_TAKE_BY(take_session_timeout) },
     { "target", "NAME", "daytona: region (default DAYTONA_TARGET, or the service's)",
       PF_FOR_DAYTONA, 0, PF_TAKE_TEXT(target) },

@@ -6,6 +6,7 @@
 #include "cli/extras.h"
 
 /* A session of this length is what the service gives by default, and at most. */
+enum { DEFAULT_TIMEOUT = 120 }; /* of a command, as on this machine */
 enum { DEFAULT_SESSION = 900, LONGEST_SESSION = 28800, SLACK = 120 };
 
 /* A session that ended before the time of --timeout would make that a lie. */
@@ -32,8 +33,10 @@ static int new_agentcore(const struct pf_options *options, struct pinfold_backen
     agentcore.session_timeout_seconds = session_seconds(options);
     agentcore.max_output_bytes = options->max_output_bytes;
     agentcore.env = options->env;
-    /* The service has no timeouts; its tasks can be stopped, and cost more calls. */
+    /* The service has no timeouts; its tasks can be stopped, and cost more calls. Who runs many
+     * commands, an agent or a client, names a time for few of them. */
     agentcore.long_commands = options->timeout_seconds > 0;
+    agentcore.timeout_seconds = options->timeout_seconds;
     return pinfold_agentcore_template_new(&agentcore, ret_backend, err);
 }
 
@@ -46,6 +49,8 @@ static int new_daytona(const struct pf_options *options, struct pinfold_backend 
     daytona.target = options->target;
     daytona.snapshot = options->snapshot;
     daytona.image = options->image;
+    daytona.timeout_seconds =
+            options->timeout_seconds > 0 ? options->timeout_seconds : DEFAULT_TIMEOUT;
     daytona.max_output_bytes = options->max_output_bytes;
     daytona.env = options->env;
     return pinfold_daytona_template_new(&daytona, ret_backend, err);

@@ -77,14 +77,18 @@ def test_many_files_take_few_requests(run: Runner, tmp_path: Path) -> None:
 
 
 def test_the_options_reach_the_service(run: Runner) -> None:
+    """From whatever command they are given to."""
     run.env["AWS_REGION"] = "nowhere"
     del run.env["AWS_ENDPOINT_URL_BEDROCK_AGENTCORE"]
-    done = run("--region", "us-west-2", "--endpoint", run.fake.endpoint, "--interpreter",
-               "mine-0123456789", "--session-timeout", "77", "true")
-    assert (done.returncode, done.stderr) == (0, "")
-    [body] = run.sent("StartCodeInterpreterSession")
-    assert body["sessionTimeoutSeconds"] == 77
-    assert body["name"].startswith("pinfold-run-")
+    words = ("--region", "us-west-2", "--endpoint", run.fake.endpoint, "--interpreter",
+             "mine-0123456789", "--session-timeout", "77", "--env", "WORD=told")
+    done = run(*words, "echo $WORD")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "told\n", "")
+    for execute in run.execute_by_agent, run.execute_by_client:
+        assert execute("echo $WORD", *words) == "exit code: 0\ntold\n", execute
+    sessions = run.sent("StartCodeInterpreterSession")
+    assert [body["sessionTimeoutSeconds"] for body in sessions] == [77, 77, 77]
+    assert all(body["name"].startswith("pinfold-run-") for body in sessions)
     targets = [one["target"] for one in run.fake.control("requests", method="GET")]
     assert all(target.startswith("/code-interpreters/mine-0123456789/") for target in targets)
 
@@ -111,6 +115,25 @@ def test_json_tells_everything_once(run: Runner, project: Path) -> None:
     assert report["execute"]["exit_code"] == 3
     assert report["sync"]["errors"] == []
     assert (project / "new.md").read_text() == "more\n"
+
+
+def test_the_time_of_an_agents_and_a_clients_command_is_the_option_s(run: Runner) -> None:
+    """They name none for a command, and nobody stops one for them."""
+    for execute in run.execute_by_agent, run.execute_by_client:
+        told = execute("echo before; sleep 100", "--timeout", "2")
+        assert told.startswith("exit code: 124\n") and "before" in told, execute
+        assert execute("echo in time", "--timeout", "60") == "exit code: 0\nin time\n", execute
+
+
+def test_sessions_live_as_long_as_the_help_says(run: Runner) -> None:
+    told = subprocess.run([PINFOLD, "agent", "--help"], capture_output=True, text=True).stdout
+    assert "up to 28800 (default 900; agent 7200)" in told
+    run.execute_by_agent("true")
+    run.execute_by_client("true")
+    run.execute_by_agent("true", "--session-timeout", "77")
+    run.execute_by_client("true", "--session-timeout", "78")
+    assert [body["sessionTimeoutSeconds"] for body in run.sent("StartCodeInterpreterSession")] == [
+        7200, 900, 77, 78]
 
 
 def test_the_audit_names_the_backend_and_each_step(run: Runner, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend against the fake service, which runs what it is told. */
+#include <math.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -436,6 +437,11 @@ static void options_out_of_range_are_refused(void **state)
     options.session_timeout_seconds = 28801;
     assert_int_equal(pinfold_agentcore_template_new(&options, &backend, &f.err), -PINFOLD_EVALUE);
     options.session_timeout_seconds = 0;
+    options.timeout_seconds = -1;
+    assert_int_equal(pinfold_agentcore_template_new(&options, &backend, &f.err), -PINFOLD_EVALUE);
+    options.timeout_seconds = NAN;
+    assert_int_equal(pinfold_agentcore_template_new(&options, &backend, &f.err), -PINFOLD_EVALUE);
+    options.timeout_seconds = 0;
     options.endpoint = "ftp://x";
     assert_int_equal(pinfold_agentcore_template_new(&options, &backend, &f.err), -PINFOLD_EVALUE);
     options.endpoint = NULL;

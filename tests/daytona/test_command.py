@@ -76,6 +76,14 @@ def test_json_tells_everything_once(run: Runner, project: Path) -> None:
     assert (project / "new.md").read_text() == "more\n"
 
 
+def test_the_time_of_an_agents_and_a_clients_command_is_the_option_s(run: Runner) -> None:
+    """They name none for a command, and nobody stops one for them."""
+    for execute in run.execute_by_agent, run.execute_by_client:
+        told = execute("echo before; sleep 100", "--timeout", "2")
+        assert told.startswith("exit code: 124\n") and "before" in told, execute
+        assert execute("echo in time", "--timeout", "60") == "exit code: 0\nin time\n", execute
+
+
 def test_the_audit_names_the_backend_and_each_step(run: Runner, tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
     assert run("--audit", log, "exit 2").returncode == 2
