@@ -30,6 +30,27 @@ static bool takes(const void *ctx, const char *option)
     return pf_options_takes(((const struct taker *)ctx)->command, option);
 }
 
+/* Which settings count hangs on the backend, and of that an option has the last word. */
+static int put_backend(struct pf_policy *policy, const struct pf_options *options,
+                       struct pinfold_error *err)
+{
+    const struct pf_reading reading = { .policy = policy, .source = PF_FROM_OPTION };
+    const char *name = options->isolated    ? "isolated"
+                       : options->agentcore ? "agentcore"
+                       : options->daytona   ? "daytona"
+                                            : "local";
+    char **values = calloc(1, sizeof(*values));
+
+    if (values)
+        values[0] = strdup(name);
+    if (!values || !values[0]) {
+        free(values);
+        *err = (struct pinfold_error){ .code = PINFOLD_ENOMEM, .msg = "out of memory" };
+        return -PINFOLD_ENOMEM;
+    }
+    return pf_policy_put(&reading, pf_key_of_path("backend"), 0, values, 1, err);
+}
+
 char **pf_apply_policy(const struct pf_command *command, const struct pf_options *options, int argc,
                        char **argv)
 {
@@ -37,8 +58,11 @@ char **pf_apply_policy(const struct pf_command *command, const struct pf_options
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     struct pf_policy policy;
     char **words = NULL;
+    int r = pf_policy_load(options->config, false, &policy, &err);
 
-    if (pf_policy_load(options->config, false, &policy, &err) < 0) {
+    if (r == 0 && pf_options_given(options, "backend"))
+        r = put_backend(&policy, options, &err);
+    if (r < 0) {
         pf_say("%s", err.msg);
     } else {
         words = pf_policy_words(&policy, argc, argv, given, &taker, takes);

@@ -515,6 +515,24 @@ def test_what_is_for_another_backend_is_shown_and_not_used(place):
                      "true").returncode == 0
 
 
+@pytest.mark.parametrize("said", ["", 'backend = "local"\n', 'backend = "daytona"\n'])
+def test_the_backend_of_an_option_says_which_settings_count(place, said):
+    """As 'config check' tells: those of the backend that is chosen, and no others."""
+    path = place.user(f'{said}[agentcore]\nendpoint = "http://127.0.0.1:1"\n'
+                      '[daytona]\nimage = "a"\nsnapshot = "b"\n')
+    for command in (["run", "true"], ["plan", "--seed", "."], ["agent", "--model", "scripted:x", "x"],
+                    ["mcp"]):
+        word, *rest = command
+        # What is there twice shows that it is there, and a region that is not there what is not.
+        done = place.run(word, "--config", path, "--backend", "daytona", *rest)
+        assert done.returncode == 125 and "daytona.snapshot: there is an image, too" in done.stderr
+        done = place.run(word, "-q", "--config", path, "--backend", "local", *rest)
+        assert "snapshot" not in done.stderr and "endpoint" not in done.stderr, command
+    done = place.run("run", "--config", path, "--backend", "agentcore", "true",
+                     AWS_REGION="us-west-2", AWS_ACCESS_KEY_ID="A", AWS_SECRET_ACCESS_KEY="B")
+    assert done.returncode == 125 and "127.0.0.1" in done.stderr
+
+
 def test_run_reads_a_policy_only_when_it_is_named(place, backend):
     seed = place.project / "seed"
     seed.mkdir()
