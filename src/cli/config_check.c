@@ -25,9 +25,17 @@ static bool given(const void *ctx, const char *option)
     return pf_options_given(((const struct taker *)ctx)->options, option);
 }
 
+/* What a policy says of output is not for a terminal, which passes all on, and what it says of the
+ * end not for an agent that only reads: neither would have been said for this run. */
 static bool takes(const void *ctx, const char *option)
 {
-    return pf_options_takes(((const struct taker *)ctx)->command, option);
+    const struct taker *taker = ctx;
+
+    if (taker->options->tty && strcmp(option, "max-output") == 0)
+        return false;
+    if (taker->options->agent.read_only && strcmp(option, "sync") == 0)
+        return false;
+    return pf_options_takes(taker->command, option);
 }
 
 /* Which settings count hangs on the backend, and of that an option has the last word. */

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include <pinfold/pinfold.h>
 
 #include "cli/box.h"
+#include "cli/clash.h"
 #include "cli/extras.h"
 #include "cli/interrupt.h"
 #include "cli/json.h"
@@ -92,10 +94,64 @@ static int plan_and_show(const struct pf_options *options)
     return status;
 }
 
+/* Whether a sync is planned, and not a seed. One that a policy has is of the end of runs: of it
+ * there is a plan where a workspace is named that was kept, and else of the seed. */
+static int note_sync(void *ctx, const char *name, const char *value)
+{
+    bool *said = ctx;
+
+    (void)value;
+    *said |= strcmp(name, "sync") == 0;
+    return 0;
+}
+
+static void choose(const struct pf_command *command, struct pf_options *options, int argc,
+                   char **argv)
+{
+    bool said = false;
+
+    if (!options->words || options->workspace)
+        return;
+    pf_options_each(command, argc, argv, note_sync, &said);
+    if (said)
+        return;
+    options->wants_sync = false;
+    options->sync = NULL;
+}
+
+/* Whether there is anything to plan. Complains when there is not, with the exit status. */
+static bool check(const struct pf_command *command, const struct pf_options *options, int argc,
+                  char **argv, int *ret_status)
+{
+    struct pf_clash clash;
+    struct stat st;
+
+    if (options->command[0])
+        *ret_status = pf_usage_error(command, "%s: takes no command", options->command[0]);
+    else if (!options->wants_sync && !options->seed)
+        *ret_status =
+                pf_usage_error(command, "nothing to plan: give --seed, or --workspace and --sync");
+    else if (options->wants_sync && pf_options_remote(options))
+        *ret_status = pf_usage_error(command,
+                                     "--sync from --backend %s: a workspace there ends with its "
+                                     "run, so that there is nothing to look at",
+                                     options->daytona ? "daytona" : "agentcore");
+    else if (options->wants_sync && !options->workspace)
+        *ret_status =
+                pf_usage_error(command, "--sync needs --workspace: a workspace that was kept");
+    else if (pf_find_clash(options, &clash))
+        *ret_status = pf_clash_error(command, options, argc, argv, &clash);
+    else if (options->wants_sync && stat(options->workspace, &st) < 0) {
+        pf_say("open the workspace %s: %s", options->workspace, pf_error_words(errno));
+        *ret_status = PF_EXIT_FAILED;
+    } else
+        return true;
+    return false;
+}
+
 static int run_plan(const struct pf_command *command, int argc, char **argv)
 {
     struct pf_options options;
-    struct stat st;
     int status;
 
     if (!pf_options_parse(command, argc, argv, &options, &status))
@@ -104,24 +160,8 @@ static int run_plan(const struct pf_command *command, int argc, char **argv)
         pf_options_done(&options);
         return status;
     }
-    if (options.command[0])
-        status = pf_usage_error(command, "%s: takes no command", options.command[0]);
-    else if (!options.wants_sync && !options.seed)
-        status = pf_usage_error(command, "nothing to plan: give --seed, or --workspace and --sync");
-    else if (options.wants_sync && pf_options_remote(&options))
-        status = pf_usage_error(command,
-                                "--sync from --backend %s: a workspace there ends with its run, so "
-                                "that there is nothing to look at",
-                                options.daytona ? "daytona" : "agentcore");
-    else if (options.wants_sync && !options.workspace)
-        status = pf_usage_error(command, "--sync needs --workspace: a workspace that was kept");
-    else if (options.wants_sync && !options.sync && !options.seed)
-        status = pf_usage_error(command, "--sync without --seed has nowhere to go: name a "
-                                         "directory, --sync=DIR");
-    else if (options.wants_sync && stat(options.workspace, &st) < 0) {
-        pf_say("open the workspace %s: %s", options.workspace, pf_error_words(errno));
-        status = PF_EXIT_FAILED;
-    } else {
+    choose(command, &options, argc, argv);
+    if (check(command, &options, argc, argv, &status)) {
         /* Nothing runs: files are looked at, which takes no jail. */
         options.isolated = options.agentcore = options.daytona = false;
         status = plan_and_show(&options);

@@ -533,6 +533,34 @@ def test_the_backend_of_an_option_says_which_settings_count(place, said):
     assert done.returncode == 125 and "127.0.0.1" in done.stderr
 
 
+def test_what_a_policy_says_of_other_runs_is_no_mistake_of_this_one(place):
+    """Only what was said for it: of a terminal's output, of what a reader brings home, and of a
+    workspace that a plan would look at."""
+    seed = place.project / "seed"
+    seed.mkdir()
+    (seed / "a.txt").write_text("a\n")
+    (place.project / "kept").mkdir()
+    (place.project / "kept/b.md").write_text("b\n")
+    (place.project / "script.json").write_text(json.dumps({"turns": [{"reply": "Read."}]}))
+    agent = ["agent", "-q", "--model", "scripted:script.json", "--read-only"]
+    for sync in "true", f'"{place.project}/home"':
+        path = place.user(f'backend = "local"\nseed = "{seed}"\nsync = {sync}\n'
+                          "[limits]\nmax-output = 1000\n")
+        done = place.run("run", "--config", path, "--tty", "true")
+        assert done.returncode == 125 and "stdin is not a terminal" in done.stderr
+        done = place.run(*agent, "--config", path, "x")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "Read.\n", "")
+        done = place.run("plan", "--config", path)
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "would seed 1 files (2 B)")
+        done = place.run("plan", "--config", path, "--workspace", "kept")
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "would sync 1 files (2 B)")
+        # What is said for it is as wrong as ever.
+        assert "--max-output do not go with it" in place.run(
+            "run", "--config", path, "--tty", "--max-output", "1K", "true").stderr
+        assert "nothing to write back" in place.run(*agent, "--config", path, "--sync=x", "x").stderr
+        assert "--sync needs --workspace" in place.run("plan", "--config", path, "--sync").stderr
+
+
 def test_run_reads_a_policy_only_when_it_is_named(place, backend):
     seed = place.project / "seed"
     seed.mkdir()

@@ -195,6 +195,21 @@ def test_a_plan_that_cannot_be_made_or_shown_fails(pinfold, project, tmp_path):
         assert done.returncode == 125 and "No space left on device" in done.stderr
 
 
+@pytest.mark.parametrize("words, said", [
+    (["--region", "eu-central-1"], "--region needs --backend agentcore"),
+    (["--session-timeout", "9", "--backend", "daytona"], "--session-timeout needs --backend agentcore"),
+    (["--image", "a", "--backend", "local"], "--image needs --backend daytona"),
+    (["--image", "a", "--snapshot", "b", "--backend", "daytona"], "--snapshot and --image: a sandbox"),
+    (["--workspace", ".", "--backend", "agentcore"], "--workspace is a directory of this machine"),
+])
+def test_plan_refuses_what_a_run_refuses(pinfold, project, words, said):
+    """A plan that passes over an option is one of another run."""
+    for command in (["plan"], ["run"]):
+        done = pinfold(*command, "--seed", project, *words, *(["true"] if command == ["run"] else []))
+        assert (done.returncode, done.stdout) == (125, "")
+        assert f": {said}" in done.stderr
+
+
 def test_plan_of_a_sync_needs_a_workspace_that_is_there(pinfold, tmp_path):
     done = pinfold("plan", "--workspace", tmp_path / "missing", f"--sync={tmp_path}/out")
     assert done.returncode == 125
