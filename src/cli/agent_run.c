@@ -247,10 +247,12 @@ static int work(struct pf_agent_run *run, const char *task)
 static int run_in_box(struct pf_agent_run *run, const char *task)
 {
     struct pinfold_error err = PINFOLD_ERROR_INIT;
+    const char *session = run->options->agent.session;
     int status = 0;
 
-    /* First of all: nothing is copied for a model that cannot be asked. */
-    if (open_model(run, &err) < 0)
+    /* First of all: nothing is copied for a model that cannot be asked, and no model is asked whose
+     * answers could not be kept. */
+    if ((session && pf_agent_session_check(session, &err) < 0) || open_model(run, &err) < 0)
         return pf_agent_failed(run, &err);
     pf_agent_told(run, run->teller->start(run->teller, run->model, run->options));
     status = start_sandbox(run);

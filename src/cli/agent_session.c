@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/json.h"
@@ -31,7 +33,7 @@ static int fail(struct pinfold_error *err, int code, const char *what, const cha
                 const char *why)
 {
     err->code = code;
-    snprintf(err->msg, sizeof(err->msg), "%s session %s: %s", what, path, why);
+    snprintf(err->msg, sizeof(err->msg), "%s session %.150s: %s", what, path, why);
     return -code;
 }
 
@@ -91,25 +93,72 @@ char *pf_agent_session_text(struct pinfold_agent *agent)
     return text;
 }
 
-/* Into a file of its own first: a session that was there is lost to no full disk. */
+/* Make a file of its own beside it: a session that was there is lost to no full disk. Returns a
+ * descriptor, and its name to free(), or a negative code. */
+static int make_fresh(const char *path, char **ret_fresh, struct pinfold_error *err)
+{
+    int fd;
+
+    if (asprintf(ret_fresh, "%s.XXXXXX", path) < 0)
+        return fail(err, PINFOLD_ENOMEM, "write", path, "out of memory");
+    fd = mkostemp(*ret_fresh, O_CLOEXEC); /* of mode 0600 */
+    if (fd >= 0)
+        return fd;
+    fd = fail_os(err, "write", path);
+    free(*ret_fresh);
+    return fd;
+}
+
 static int replace(const char *path, const char *text, struct pinfold_error *err)
 {
-    char *fresh = NULL;
-    int fd, r = 0;
+    char *fresh;
+    int fd = make_fresh(path, &fresh, err), r = 0;
 
-    if (asprintf(&fresh, "%s.XXXXXX", path) < 0)
-        return fail(err, PINFOLD_ENOMEM, "write", path, "out of memory");
-    fd = mkostemp(fresh, O_CLOEXEC); /* of mode 0600 */
-    if (fd < 0) {
+    if (fd < 0)
+        return fd;
+    errno = pf_put(fd, text, strlen(text));
+    if (errno || fsync(fd) < 0 || rename(fresh, path) < 0) {
         r = fail_os(err, "write", path);
-    } else {
-        errno = pf_put(fd, text, strlen(text));
-        if (errno || fsync(fd) < 0 || rename(fresh, path) < 0) {
-            r = fail_os(err, "write", path);
-            unlink(fresh);
-        }
-        close(fd);
+        unlink(fresh);
     }
+    close(fd);
+    free(fresh);
+    return r;
+}
+
+/* What is there may be of another, in a directory where everybody may replace his own alone. */
+static bool is_kept_by_another(const char *path, const struct stat *st)
+{
+    const char *slash = strrchr(path, '/');
+    char directory[PATH_MAX];
+    struct stat above;
+
+    snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    return geteuid() != 0 && st->st_uid != geteuid() && stat(directory, &above) == 0 &&
+           above.st_mode & S_ISVTX && above.st_uid != geteuid();
+}
+
+int pf_agent_session_check(const char *path, struct pinfold_error *err)
+{
+    char *fresh;
+    struct stat st;
+    int fd, r;
+
+    errno = 0;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        errno = EISDIR;
+    else if (lstat(path, &st) == 0)
+        errno = is_kept_by_another(path, &st) ? EPERM : 0;
+    else if (errno == ENOENT)
+        errno = 0; /* or its directory is not there, which is told below */
+    if (errno)
+        return fail_os(err, "write", path);
+    fd = make_fresh(path, &fresh, err);
+    if (fd < 0)
+        return fd;
+    close(fd);
+    r = unlink(fresh) < 0 ? fail_os(err, "write", path) : 0;
     free(fresh);
     return r;
 }

@@ -12,6 +12,9 @@
 int pf_agent_session_load(struct pinfold_agent *agent, const char *path, struct pinfold_error *err);
 int pf_agent_session_save(struct pinfold_agent *agent, const char *path, struct pinfold_error *err);
 
+/* Whether it could be written now: something is made beside it, and removed. Returns likewise. */
+int pf_agent_session_check(const char *path, struct pinfold_error *err);
+
 /* The same without a file. Text is to free(), or NULL when out of memory. What is no session is
  * refused with -PINFOLD_EVALUE, and the agent's conversation stays as it is. */
 char *pf_agent_session_text(struct pinfold_agent *agent);

@@ -365,18 +365,50 @@ def test_whatever_a_conversation_holds_is_kept(agent: Agent, tmp_path: Path) -> 
     assert len(after) == 6 and after[:4] == messages
 
 
-@pytest.mark.parametrize("session, reason, works", [
-    ("none/talk", "No such file or directory", True), ("file/talk", "Not a directory", False),
-    (".", "Is a directory", False)])
-def test_a_session_that_cannot_be_there_is_told(agent: Agent, session: str, reason: str,
-                                                works: bool) -> None:
-    """Before the agent begins, or without loss of its work."""
+@pytest.mark.parametrize("session, reason", [
+    ("none/talk", "No such file or directory"), ("file/talk", "Not a directory"),
+    (".", "Is a directory"), ("src", "Is a directory"), (250 * "x", "File name too long"),
+    ("leads", "Is a directory"), ("/proc/talk", "No such file or directory")])
+def test_a_session_that_cannot_be_written_is_told_before_anything_is_started(
+        agent: Agent, session: str, reason: str) -> None:
+    """Neither a model is asked, which costs, nor a sandbox made."""
     (agent.project / "file").write_text("")
-    done = agent(fix(agent), "--yes", "--session", session)
-    assert done.returncode == 125
-    assert f"session {session}: {reason}" in done.stderr
-    assert ("Done.\n" in done.stdout) == works
-    assert (agent.project / "Makefile").exists() == works
+    (agent.project / "leads").symlink_to("src")
+    before = sorted(agent.project.rglob("*"))
+    done = agent(fix(agent), "--yes", "--json", "--session", session)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [event["event"] for event in events] == ["error", "end"]
+    assert (done.returncode, events[1]["turns"]) == (125, 0)
+    assert f"write session {session[:150]}: {reason}" in events[0]["message"]
+    assert sorted(agent.project.rglob("*")) == before
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="it takes two users")
+def test_a_session_may_be_where_only_some_can_write(as_stranger, common: Path,
+                                                    tmp_path: Path) -> None:
+    """In a directory of another, and in the place of another's file where each has his own alone."""
+    script, project = common / "script.json", common / "project"
+    script.write_text(json.dumps({"turns": [{"reply": "Done."}]}))
+    project.mkdir()
+    (common / "closed").mkdir(mode=0o755)
+    for open_to_all in "open", "tmp":
+        (common / open_to_all).mkdir()
+        (common / open_to_all).chmod(0o1777)
+    (common / "open/ours").write_text("")
+    (common / "open/ours").chmod(0o644)
+
+    def talk(place: str) -> Any:
+        return as_stranger("agent", "-q", "--backend", "local", "--model", f"scripted:{script}",
+                           "--seed", project, "--session", common / place, "x",
+                           TMPDIR=str(common / "tmp"))
+
+    for place, reason in (("closed/talk", "Permission denied"),
+                          ("open/ours", "Operation not permitted")):
+        done = talk(place)
+        assert (done.returncode, done.stdout) == (125, "")
+        assert f"write session {common / place}: {reason}" in done.stderr
+    assert (common / "open/ours").read_text() == ""
+    assert (talk("open/own").returncode, talk("open/own").stdout) == (0, "Done.\n")
 
 
 NO_MESSAGES = [
