@@ -133,11 +133,14 @@ static json_t *describe(const struct pf_mcp_session *session, enum pf_mcp_versio
                         const struct pf_mcp_tool *tool)
 {
     json_t *object = json_object();
+    char *made = tool->describe ? tool->describe(session->server->options) : NULL;
     int bad = pf_mcp_put(object, "name", json_string(tool->name));
 
     if (version >= PF_MCP_2025_06_18)
         bad |= pf_mcp_put(object, "title", json_string(tool->title));
-    bad |= pf_mcp_put(object, "description", json_string(tool->description));
+    bad |= pf_mcp_put(object, "description",
+                      json_string(tool->describe ? made : tool->description));
+    free(made);
     bad |= pf_mcp_put(object, "inputSchema", json_loads(tool->input, 0, NULL));
     if (version >= PF_MCP_2025_06_18)
         bad |= pf_mcp_put(object, "outputSchema", json_loads(tool->output, 0, NULL));

@@ -28,7 +28,10 @@ enum {
 struct pf_mcp_tool {
     const char *name, *title;
     const char *description; /* all that a model knows of it */
-    const char *input;       /* JSON Schemas */
+    /* NULL, or puts into the description what the server's options say: a text to free(), or NULL
+     * when out of memory. */
+    char *(*describe)(const struct pf_options *options);
+    const char *input; /* JSON Schemas */
     const char *output;
     unsigned traits;
     /* Returns 0, or a negative code with err, which becomes a result that says so. args is an

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tool execute. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mcp/output.h"
@@ -14,7 +15,7 @@ static const char description[] =
         "call to call but files and background processes: no cd, no exported variable, no shell "
         "function. Join what belongs together with &&.\n"
         "- stdin is empty, and there is no terminal: pass -y and the like to programs that ask.\n"
-        "- A command that takes longer than timeout_seconds (by default 120) is killed with all "
+        "- A command that takes longer than timeout_seconds (by default %.15g) is killed with all "
         "that it started, with exit code 124. For servers, watchers and long builds there is "
         "start_process.\n"
         "- Long output is cut in its middle: its start and its end are shown, and an output_id "
@@ -51,6 +52,19 @@ static const char output[] =
         "\"duration_seconds\":{\"type\":\"number\"}},"
         "\"required\":[\"exit_code\",\"stdout\",\"stderr\",\"truncated\",\"stdout_bytes\","
         "\"stderr_bytes\",\"timed_out\",\"background_processes\",\"duration_seconds\"]}";
+
+/* What a command has when nobody has said more: of the command line, and of the service. */
+enum { DEFAULT_SECONDS = 120, AGENTCORE_SECONDS = 900 };
+
+static char *describe(const struct pf_options *options)
+{
+    double seconds = options->timeout_seconds > 0 ? options->timeout_seconds
+                     : options->agentcore         ? AGENTCORE_SECONDS
+                                                  : DEFAULT_SECONDS;
+    char *text;
+
+    return asprintf(&text, description, seconds) < 0 ? NULL : text;
+}
 
 /* What is to be done with output while it comes. */
 struct live {
@@ -152,6 +166,7 @@ const struct pf_mcp_tool pf_mcp_execute = {
     .name = "execute",
     .title = "Run a command",
     .description = description,
+    .describe = describe,
     .input = input,
     .output = output,
     .traits = PF_MCP_DESTROYS | PF_MCP_RUNS | PF_MCP_RUNNER,

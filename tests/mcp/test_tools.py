@@ -48,6 +48,17 @@ def test_a_command_that_takes_too_long_is_killed(client, mark, gone) -> None:
     gone(mark)
 
 
+@pytest.mark.parametrize("options, told", [
+    ([], "120"), (["--timeout", "2.5"], "2.5"), (["--timeout", "100000"], "100000"),
+    (["--backend", "local"], "120"), (["--backend", "daytona"], "120"),
+    (["--backend", "agentcore"], "900"), (["--backend", "agentcore", "--timeout", "30"], "30")])
+def test_a_model_is_told_how_long_a_command_may_take(start, options, told) -> None:
+    """It plans by that: a description of another time than the one that holds leads it astray."""
+    [text] = [tool["description"] for tool in start(*options).request("tools/list")["tools"]
+              if tool["name"] == "execute"]
+    assert f"longer than timeout_seconds (by default {told}) is killed" in text
+
+
 def test_output_that_is_cut_can_be_read_in_full(client) -> None:
     result = client.call("execute", command="seq 1 30000; seq 1 9000 >&2")
     whole = "".join(f"{n}\n" for n in range(1, 30001))
