@@ -312,7 +312,7 @@ static int run_agent(const struct pf_command *command, struct pf_options *option
     own.exclude = excludes = pf_agent_excludes(options, patterns);
     if (excludes)
         own.exclude = pf_agent_ignores(&own, &ignore_text);
-    if (!options->isolated && !pf_options_remote(options)) {
+    if (!options->isolated && !pf_options_remote(options) && !options->no_inherit_env) {
         own.env = env = modest_env(options->env, &env_text);
         own.no_inherit_env = true;
     }

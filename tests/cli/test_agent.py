@@ -239,6 +239,18 @@ def test_secrets_of_the_folder_and_the_environment_stay_outside(agent: Agent) ->
         assert "GIVEN=by the user\n" in result["text"]
 
 
+def test_commands_see_no_variable_but_those_that_they_are_to(agent: Agent) -> None:
+    """A few on the local backend, and with --no-inherit-env none, as in a run."""
+    agent.env |= {"LANG": "C", "USER": "somebody", "OTHER": "other"}
+    few = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME"} & set(agent.env)
+    for options, more in ([], few), (["--no-inherit-env"], set()):
+        events = agent.events(agent.script([execute("exec /usr/bin/env")], "Done."), "--backend", "local",
+                              "--env", "GIVEN=x", *options)
+        [text] = [event["text"] for event in events if event["event"] == "result"]
+        seen = {line.partition("=")[0] for line in text.splitlines() if "=" in line}
+        assert seen - {"PWD", "OLDPWD", "SHLVL", "_"} == more | {"GIVEN"}, options
+
+
 @pytest.mark.parametrize("options, network", [
     ([], "no network"), (["--net", "allow=localhost"], "a few hosts of the network")])
 def test_it_is_told_where_it_is_and_what_to_mind(agent: Agent, options: list[str],
