@@ -32,12 +32,18 @@ class Service:
     pid: int
 
 
+def state(pid: int) -> str:
+    """The letter of proc(5); of one that is gone as of one that has ended and is not reaped: Z."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return "Z"
+    return stat.rpartition(")")[2].split()[0].replace("X", "Z")
+
+
 def runs(pid: int) -> bool:
     """Whether a process is at work at this moment, or is about to be."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "RD"
-    except OSError:
-        return False
+    return state(pid) in "RD"
 
 
 def waits(pid: int) -> list[str]:
@@ -88,7 +94,8 @@ class Place:
         return found
 
     def all_processes(self) -> str:
-        return ", ".join(f"{pid} {name}" for pid, name in self.descendants()) or "no process"
+        return ", ".join(f"{pid} {name} {state(pid)}"
+                         for pid, name in self.descendants()) or "no process"
 
     def all_waits(self, pid: int | None = None) -> str:
         """What the threads of all those wait for."""
@@ -96,9 +103,11 @@ class Place:
                          for child, name in self.descendants(pid)) or "no process"
 
     def is_busy(self, service: Service | None) -> bool:
-        """Whether commands run here or at a service. A shell may wait for ever for its next one."""
+        """Whether commands run here or at a service. A shell may wait for ever for its next one.
+        What was orphaned has ended, but is reaped by wait_until_alone() alone."""
         found = self.descendants() + (self.descendants(service.pid) if service else [])
-        return any(name in PROGRAMS or (name in SHELLS and runs(pid)) for pid, name in found)
+        return any((name in PROGRAMS and state(pid) != "Z") or (name in SHELLS and runs(pid))
+                   for pid, name in found)
 
     def wait_until_alone(self) -> None:
         """Every child must end by itself, now that whoever held it has ended."""
