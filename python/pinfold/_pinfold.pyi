@@ -227,7 +227,7 @@ def agentcore_template(region: str | None, access_key: str | None, secret_key: s
                        session_token: str | None, profile: str | None, identifier: str | None,
                        name: str | None, endpoint: str | None, session_timeout_seconds: int,
                        max_output_bytes: int, env: list[str] | None, long_commands: bool,
-                       /) -> Backend: ...
+                       timeout: float, /) -> Backend: ...
 def daytona_template(api_key: str | None, api_url: str | None, target: str | None,
                      jwt_token: str | None, organization_id: str | None, snapshot: str | None,
                      image: str | None, timeout_seconds: float, auto_stop_minutes: int,

@@ -34,9 +34,11 @@ class AgentCoreSandboxTemplate:
                  secret_key: str | None = None, session_token: str | None = None,
                  identifier: str | None = None, name: str | None = None,
                  endpoint: str | None = None, max_output_bytes: int = 100_000,
-                 env: Mapping[str, str] | None = None, long_commands: bool = False):
+                 env: Mapping[str, str] | None = None, long_commands: bool = False,
+                 timeout: float | None = None):
         """long_commands: run commands as tasks of the service, which may take as long as the
-        session lives, and can be cancelled."""
+        session lives, and can be cancelled. timeout: seconds for a command that is given none,
+        with long_commands alone; None: no limit."""
         check.texts(region=region, profile=profile, access_key=access_key, secret_key=secret_key,
                     session_token=session_token, identifier=identifier, name=name,
                     endpoint=endpoint)
@@ -45,7 +47,8 @@ class AgentCoreSandboxTemplate:
             region, access_key, secret_key, session_token, profile, identifier, name, endpoint,
             check.whole("session_timeout_seconds", session_timeout_seconds, 1, check.UINT32_MAX),
             check.whole("max_output_bytes", max_output_bytes, 1, check.INT64_MAX),
-            environment(env), check.flag("long_commands", long_commands))
+            environment(env), check.flag("long_commands", long_commands),
+            0.0 if timeout is None else check.positive("timeout", timeout))
 
     def build_for_session(self, workspace_id: str) -> Any:
         """The backend of one workspace."""

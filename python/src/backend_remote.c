@@ -22,11 +22,11 @@ PyObject *pf_agentcore_template(PyObject *module, PyObject *given)
     (void)module;
     if (!call)
         return NULL;
-    if (PyArg_ParseTuple(given, "zzzzzzzzInOp", &options.region, &options.access_key,
+    if (PyArg_ParseTuple(given, "zzzzzzzzInOpd", &options.region, &options.access_key,
                          &options.secret_key, &options.session_token, &options.profile,
                          &options.identifier, &options.name, &options.endpoint,
-                         &options.session_timeout_seconds, &max_output_bytes, &env,
-                         &long_commands) &&
+                         &options.session_timeout_seconds, &max_output_bytes, &env, &long_commands,
+                         &options.timeout_seconds) &&
         pf_call_strv(call, "env", env, &options.env) == 0) {
         options.max_output_bytes = (size_t)max_output_bytes;
         options.long_commands = long_commands;

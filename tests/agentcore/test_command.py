@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import remote_faces
 from client import KEY, SECRET, Fake, wait_until
 from remote_runner import PINFOLD, RemoteRunner
 
@@ -356,3 +357,19 @@ def test_an_agent_works_there_and_its_changes_come_home(run: Runner, project: Pa
     assert run.sessions() == ["TERMINATED"]
     [body] = run.sent("StartCodeInterpreterSession")
     assert body["sessionTimeoutSeconds"] == 7200
+
+
+def test_the_time_of_an_agent_s_commands_is_kept(run: Runner, tmp_path: Path) -> None:
+    remote_faces.agent_with_timeout(run, tmp_path)
+
+
+def test_the_time_that_a_server_is_given_is_kept(run: Runner) -> None:
+    remote_faces.mcp_with_timeout(run)
+
+
+def test_the_time_that_a_call_of_a_server_is_given_is_kept(run: Runner) -> None:
+    remote_faces.mcp_call_with_timeout(run)
+
+
+def test_a_process_that_a_client_stops_is_dead(run: Runner) -> None:
+    remote_faces.mcp_stop_process(run, "pinfold-stopped-on-agentcore")

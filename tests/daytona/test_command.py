@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import remote_faces
 from daytona_client import KEY, Fake, wait_until
 from remote_runner import PINFOLD, RemoteRunner
 
@@ -278,3 +279,19 @@ def test_an_agent_s_changes_come_home_after_its_commands_were_stopped(run: Runne
     assert "+x\n" in done.stdout and "deleted file mode" in done.stdout
     assert (project / "new.c").read_text() == "x\n" and (project / "tool.sh").exists()
     run.assert_one_was_made_and_none_is_left()
+
+
+def test_the_time_of_an_agent_s_commands_is_kept(run: Runner, tmp_path: Path) -> None:
+    remote_faces.agent_with_timeout(run, tmp_path)
+
+
+def test_the_time_that_a_server_is_given_is_kept(run: Runner) -> None:
+    remote_faces.mcp_with_timeout(run)
+
+
+def test_the_time_that_a_call_of_a_server_is_given_is_kept(run: Runner) -> None:
+    remote_faces.mcp_call_with_timeout(run)
+
+
+def test_a_process_that_a_client_stops_is_dead(run: Runner) -> None:
+    remote_faces.mcp_stop_process(run, "pinfold-stopped-on-daytona")

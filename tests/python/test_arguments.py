@@ -87,7 +87,7 @@ TABLE: dict[str, dict[str, str | None]] = {
     "AgentCoreSandboxTemplate": {
         "region": "text?", "session_timeout_seconds": "count", "profile": "text?", **SECRET,
         "identifier": "text?", "name": "text?", "endpoint": "text?", "max_output_bytes": "count",
-        "env": "env?", "long_commands": "flag"},
+        "env": "env?", "long_commands": "flag", "timeout": "seconds?"},
     "AgentCoreSandboxTemplate.build_for_session": {"workspace_id": "text"},
     "AnthropicModel": MODEL,
     "BedrockModel": {**MODEL, "region": "text?", "profile": "text?", **SECRET},

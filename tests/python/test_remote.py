@@ -116,6 +116,7 @@ def test_daytona_says_that_a_key_is_refused(tmp_path: Path) -> None:
 def test_agentcore_template_checks_its_options() -> None:
     with pytest.raises(ValueError, match="28,?800"):
         AgentCoreSandboxTemplate(region="us-west-2", session_timeout_seconds=28_801)
+    AgentCoreSandboxTemplate(region="us-west-2", timeout=5, long_commands=True)
     template = AgentCoreSandboxTemplate(region="us-west-2", session_timeout_seconds=900)
     assert repr(template) == "AgentCoreSandboxTemplate(region='us-west-2')"
     backend = template.build_for_session("w")

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds of a remote backend by whatever face of pinfold it is used: run, agent, mcp."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from remote_runner import PINFOLD, RemoteRunner
+
+LONG = "sleep 30"  # a command that is to be ended much earlier
+
+
+class McpServer:
+    """pinfold mcp on the backend, with one client."""
+
+    def __init__(self, run: RemoteRunner, *words: Any) -> None:
+        self.process = subprocess.Popen(
+            [PINFOLD, "mcp", "--backend", run.backend, *map(str, words)], env=run.env,
+            cwd=run.here, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True)
+        self.last_id = 0
+        self.request("initialize", protocolVersion="2025-11-25", capabilities={},
+                     clientInfo={"name": "test", "version": "1"})
+
+    def request(self, method: str, **params: Any) -> Any:
+        assert self.process.stdin and self.process.stdout
+        self.last_id += 1
+        message = {"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            reply = json.loads(line)
+            if reply.get("id") == self.last_id and "method" not in reply:
+                return reply["result"]
+        raise AssertionError("the server has ended")
+
+    def call(self, name: str, **arguments: Any) -> Any:
+        result = self.request("tools/call", name=name, arguments=arguments)
+        assert not result["isError"], result
+        return result["structuredContent"]
+
+    def __enter__(self) -> "McpServer":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=60)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+
+
+def is_running(mark: str) -> bool:
+    """Whether a process has this word; the fake really runs what it is sent, on this machine."""
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if mark in process.read_bytes().decode(errors="replace").split("\0"):
+                return True
+        except OSError:
+            pass
+    return False
+
+
+def wait_for(mark: str, running: bool) -> None:
+    until = time.monotonic() + 60
+    while is_running(mark) != running:
+        assert time.monotonic() < until, f"{mark} is {'not ' if running else ''}running"
+        time.sleep(0.05)
+
+
+def agent_with_timeout(run: RemoteRunner, tmp: Path) -> None:
+    """pinfold agent --timeout ends a command of the agent's."""
+    script = tmp / "timeout.json"
+    script.write_text(json.dumps({"turns": [
+        {"reply": [{"tool": "execute", "input": {"command": LONG}}]},
+        {"expect": {"results": [{"contains": ["exit code: 124", "timed out after 1 s"]}]},
+         "reply": "Done."}]}))
+    seed = tmp / "seed of the agent"
+    seed.mkdir()
+    done = subprocess.run(
+        [PINFOLD, "agent", "--backend", run.backend, "--model", f"scripted:{script}", "--no-sync",
+         "--timeout", "1", "--seed", seed, "do it"], env=run.env, cwd=run.here, text=True,
+        capture_output=True, timeout=180, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+
+
+def mcp_with_timeout(run: RemoteRunner) -> None:
+    """pinfold mcp --timeout is the default of a command, and a call may say otherwise."""
+    with McpServer(run, "--timeout", "1") as server:
+        ended = server.call("execute", command=LONG)
+        assert (ended["exit_code"], ended["timed_out"]) == (124, True)
+        ended = server.call("execute", command="sleep 2; echo end", timeout_seconds=100)
+        assert (ended["exit_code"], ended["stdout"]) == (0, "end\n")
+
+
+def mcp_call_with_timeout(run: RemoteRunner) -> None:
+    """A call's own time is kept when the server was given none."""
+    with McpServer(run) as server:
+        ended = server.call("execute", command=LONG, timeout_seconds=1)
+        assert (ended["exit_code"], ended["timed_out"]) == (124, True)
+
+
+def mcp_stop_process(run: RemoteRunner, mark: str) -> None:
+    """stop_process kills, and does not only stop to wait."""
+    with McpServer(run) as server:
+        started = server.call("start_process", command=f"sh -c 'sleep 60; :' {mark}",
+                              wait_seconds=0)
+        wait_for(mark, True)
+        ended = server.call("stop_process", id=started["id"])
+        assert not ended["running"] and ended["exit_code"] == 137
+        wait_for(mark, False)
