@@ -7,11 +7,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strings.h"
 #include "jail/limits.h"
+#include "tree/file.h"
 #include "tree/usage.h"
 
 /* ---- what adds to the workspace from outside ---- */
@@ -27,6 +29,20 @@ static int isolated_write_file(void *state, const char *path, const void *data, 
                  : pf_directory_write_file(state, path, data, len, exclusive, cancel, err);
 }
 
+/* What a file will take. One that cannot be looked at is refused when it is copied. */
+static uint64_t size_of(const struct pinfold_upload *file)
+{
+    _cleanup_free_ char *expanded = NULL;
+    struct stat st;
+
+    if (!file->host_path)
+        return file->len;
+    if (pf_path_expand(file->host_path, &expanded, NULL) < 0 || stat(expanded, &st) < 0 ||
+        !S_ISREG(st.st_mode))
+        return 0;
+    return (uint64_t)st.st_size;
+}
+
 static int isolated_upload_files(void *state, const struct pinfold_upload *files, size_t count,
                                  bool overwrite, struct pinfold_transfer_results *ret_results,
                                  struct pinfold_cancel *cancel, struct pinfold_error *err)
@@ -36,7 +52,7 @@ static int isolated_upload_files(void *state, const struct pinfold_upload *files
     int r;
 
     for (size_t i = 0; i < count; i++)
-        bytes += files[i].len + PF_USAGE_PER_ENTRY;
+        bytes += size_of(&files[i]) + PF_USAGE_PER_ENTRY;
     r = pf_quota_admit(&isolated->quota, bytes, err);
     return r < 0 ? pf_wrap(err, r, "upload files")
                  : pf_directory_upload_files(state, files, count, overwrite, ret_results, cancel,

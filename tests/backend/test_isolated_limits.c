@@ -174,19 +174,33 @@ static void writes_from_outside_stop_at_the_limit(void **state)
 {
     struct fixture *f = *state;
     char *data = calloc(1, 3 << 20);
-    const struct pinfold_upload upload = { .path = "up", .data = data, .len = 3 << 20 };
+    char host_path[] = "/tmp/pinfold-host-XXXXXX";
+    int fd = mkstemp(host_path);
+    const struct pinfold_upload uploads[] = {
+        { .path = "up", .data = data, .len = 3 << 20 },
+        { .path = "up", .host_path = host_path },
+    };
     struct pinfold_strings paths = { 0 };
     int r = -1;
 
     assert_non_null(data);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, data, 3 << 20), 3 << 20);
+    close(fd);
     open_with(f, (struct pinfold_limits){ .workspace_bytes = 4 << 20 });
     assert_int_equal(pinfold_sandbox_write_file(f->sandbox, "a", data, 3 << 20, NULL, &f->err), 0);
     assert_int_equal(pinfold_sandbox_write_file(f->sandbox, "b", data, 3 << 20, NULL, &f->err),
                      -PINFOLD_EOS);
     assert_int_equal(f->err.sys_errno, EDQUOT);
-    assert_int_equal(pinfold_sandbox_add_files(f->sandbox, &upload, 1, true, &paths, NULL, &f->err),
-                     -PINFOLD_EOS);
-    pinfold_strings_done(&paths);
+    for (size_t i = 0; i < 2; i++) {
+        f->err = (struct pinfold_error)PINFOLD_ERROR_INIT;
+        assert_int_equal(
+                pinfold_sandbox_add_files(f->sandbox, &uploads[i], 1, true, &paths, NULL, &f->err),
+                -PINFOLD_EOS);
+        assert_int_equal(f->err.sys_errno, EDQUOT);
+        pinfold_strings_done(&paths);
+    }
+    unlink(host_path);
     run(f, "rm a");
     /* Adding up again at once is too soon; how soon is not depends on how long the last one took.
      */
