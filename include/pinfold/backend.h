@@ -379,7 +379,8 @@ struct pinfold_isolated_options {
     const char *rootfs;         /* a directory to use as root instead of the host's system
                                    directories; read-only */
     enum pinfold_net net;
-    const char *const *net_allow; /* what PINFOLD_NET_ALLOW opens, NULL-terminated: "name", "*.name"
+    const char *const *net_allow; /* what PINFOLD_NET_ALLOW opens, and refused with any other net;
+                                     NULL-terminated: "name", "*.name"
                                      (all below it), "*" (any public name), "address" or "network",
                                      "10.0.0.0/8" say; each with ":port" or meaning 80 and 443; IPv6
                                      with a port in brackets; a string may hold several, with

@@ -158,6 +158,10 @@ static int check_net(const struct pinfold_isolated_options *options, struct pinf
     struct pf_egress_rules *rules = NULL;
     int r;
 
+    /* Whoever names what may be reached does not mean all of it, nor nothing. */
+    if (options->net != PINFOLD_NET_ALLOW && options->net_allow && options->net_allow[0])
+        return pf_fail(err, PINFOLD_EVALUE,
+                       "IsolatedSandboxBackend: net_allow without PINFOLD_NET_ALLOW");
     if (options->net != PINFOLD_NET_ALLOW)
         return 0;
     r = pf_egress_rules_new(options->net_allow, &rules, err);

@@ -150,11 +150,33 @@ static void a_fork_that_frees_the_backend_leaves_the_parents_alone(void **state)
     free(output);
 }
 
+static void names_without_the_network_they_are_of_are_refused(void **state)
+{
+    static const enum pinfold_net others[] = { PINFOLD_NET_NONE, PINFOLD_NET_HOST };
+    static const char *const names[] = { "example.org", NULL }, *const none[] = { NULL };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct pinfold_isolated_options options = PINFOLD_ISOLATED_OPTIONS_INIT;
+        struct pinfold_backend *backend = NULL;
+        struct pinfold_error err = PINFOLD_ERROR_INIT;
+
+        options.net = others[i];
+        options.net_allow = names;
+        assert_int_equal(pinfold_isolated_backend_new(&options, &backend, &err), -PINFOLD_EVALUE);
+        assert_non_null(strstr(err.msg, "net_allow"));
+        options.net_allow = none;
+        assert_int_equal(pinfold_isolated_backend_new(&options, &backend, &err), 0);
+        pinfold_backend_unref(backend);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refusal_is_told_before_the_close_returns),
         cmocka_unit_test(an_empty_list_opens_nothing),
+        cmocka_unit_test(names_without_the_network_they_are_of_are_refused),
         cmocka_unit_test(with_a_root_of_its_own_git_is_told_of_the_helper),
         cmocka_unit_test(a_fork_that_frees_the_backend_leaves_the_parents_alone),
     };
