@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,6 +19,7 @@ from ._results import (ExecuteResult, FileInfo, FileTransferResult, WorkspaceSee
 
 #: As a limit: none.
 UNLIMITED = check.UINT64_MAX
+OutputConsumer = Callable[[str, bytes], Any]
 
 
 @runtime_checkable
@@ -129,10 +130,16 @@ class Backend:
 
     async def execute(self, command: str | Sequence[str], timeout: float | None = None,
                       cwd: str | None = None, *, env: Mapping[str, str] | None = None,
-                      **_kwargs: Any) -> ExecuteResult:
-        """Run a shell command, or a list of words."""
-        return ExecuteResult._of(await run(
-            self._core.execute(command, timeout, cwd, environment(env), None, False, 0, False)))
+                      max_output_bytes: int | None = None, keep_tail: bool = False,
+                      spool_bytes: int = 0,
+                      on_output: OutputConsumer | None = None) -> ExecuteResult:
+        """Run a shell command, or a list of words; as Sandbox.execute()."""
+        call = self._core.execute(command, timeout, cwd, environment(env), max_output_bytes,
+                                  keep_tail, spool_bytes, on_output is not None)
+        if on_output is not None:
+            check.function("on_output", on_output)
+            call.stream_to(on_output)
+        return ExecuteResult._of(await run(call))
 
 
 class LocalSandboxBackend(Backend):

@@ -6,13 +6,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Union
 
 from . import _check as check
 from . import _pinfold
-from ._backends import adopt
+from ._backends import OutputConsumer, adopt
 from ._check import StrPath, environment
 from ._errors import SandboxCancelledError, WorkspacePrepareError, as_raised
 from ._loop import at_once, live_sandboxes, run
@@ -23,7 +23,6 @@ from ._results import (ExecuteResult, FileInfo, PlanEntry, SandboxRef, Workspace
 from ._terminal import MOST_CELLS, Terminal
 
 Content = Union[str, bytes, os.PathLike[str]]
-OutputConsumer = Callable[[str, bytes], Any]
 
 
 class SandboxView:

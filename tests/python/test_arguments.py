@@ -58,7 +58,9 @@ SECRET = dict.fromkeys(("access_key", "secret_key", "session_token"), "text?")
 MODEL = {"model_id": "text", "base_url": "text?", "api_key": "text?", "max_tokens": "count?",
          "temperature": "number?", "extra": "mapping?", "timeout": "seconds?",
          "idle_timeout": "seconds?", "attempts": "count?", "allow_plain_http": "flag"}
-EXECUTE = {"command": "command", "timeout": "seconds?", "cwd": "path?", "env": "env?"}
+COMMAND = {"command": "command", "timeout": "seconds?", "cwd": "path?", "env": "env?"}
+EXECUTE = {**COMMAND, "max_output_bytes": "count?", "keep_tail": "flag", "spool_bytes": "int",
+           "on_output": "function?"}
 OFFLOAD = {"storage": "of a type", "max_result_tokens": "count", "preview_tokens": "int",
            "include_retrieval_tool": "flag"}
 
@@ -132,7 +134,7 @@ TABLE: dict[str, dict[str, str | None]] = {
                                            "exclude": "strings?"},
     "LocalSandboxBackend.upload_files": {"files": "pairs"},
     "LocalSandboxBackend.download_files": {"paths": "paths"},
-    "LocalSandboxBackend.execute": {**EXECUTE, "_kwargs": None},
+    "LocalSandboxBackend.execute": EXECUTE,
     "Plugin.init_agent": {"agent": None},
     "Plugin.register_hooks": {"registry": None, "kwargs": None},
     "Sandbox": {"workspace_id": "text", "backend": "of a type", "ttl_seconds": "seconds",
@@ -145,13 +147,12 @@ TABLE: dict[str, dict[str, str | None]] = {
     "Sandbox.move_file": {"src": "path", "dest": "path"},
     "Sandbox.flush": {"dest": "path?"},
     "Sandbox.plan_flush": {"dest": "path?"},
-    "Sandbox.open_terminal": {**EXECUTE, "command": "command?", "term": "text?", "rows": "cells",
+    "Sandbox.open_terminal": {**COMMAND, "command": "command?", "term": "text?", "rows": "cells",
                               "cols": "cells"},
     "Sandbox.attach": {"agent": "agent", "mode": "choice"},
     "Sandbox.detach": {"agent": None},
     "Sandbox.view": {"name": "text?"},
-    "Sandbox.execute": {**EXECUTE, "max_output_bytes": "count?", "keep_tail": "flag",
-                        "spool_bytes": "int", "on_output": "function?"},
+    "Sandbox.execute": EXECUTE,
     "Sandbox.read_file": {"path": "path"},
     "Sandbox.read_lines": {"path": "path", "offset": "offset", "limit": "int?"},
     "Sandbox.list_dir": {"path": "path"},

@@ -265,6 +265,33 @@ def test_protocols_tell_backends_apart(root: Path) -> None:
     assert not supports_execution(None) and not supports_execution(object())
 
 
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_command_is_run_as_asked_with_a_sandbox_and_without(root: Path, alone: bool) -> None:
+    async def check(execute: Any) -> None:
+        count = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo $i; done"
+        done = await execute(count, max_output_bytes=100)
+        assert done.truncated and "1\n2\n3\n" in done.stdout and "2000" not in done.stdout
+        done = await execute(count, max_output_bytes=100, keep_tail=True)
+        assert done.truncated and "1\n2\n" in done.stdout and "2000\n" in done.stdout
+        done = await execute("echo abc; echo d >&2", spool_bytes=1000)
+        assert done.spool and done.spool.read("stdout") + done.spool.read("stderr") == b"abc\nd\n"
+        seen: list[tuple[str, bytes]] = []
+        await execute("echo abc", on_output=lambda *some: seen.append(some))
+        assert seen == [("stdout", b"abc\n")]
+
+    async def main() -> None:
+        backend = LocalSandboxBackend(root)
+        if alone:
+            await backend.create()
+            await check(backend.execute)
+            await backend.close()
+        else:
+            async with Sandbox("w", backend, ttl_seconds=60) as sandbox:
+                await check(sandbox.execute)
+
+    asyncio.run(main())
+
+
 def test_library_backends_work_alone(root: Path, tmp_path: Path) -> None:
     async def main() -> None:
         backend = LocalSandboxBackend(root, env={"WORD": "x"})
@@ -274,6 +301,8 @@ def test_library_backends_work_alone(root: Path, tmp_path: Path) -> None:
         assert await backend.read_file("a/b.py") == "text"
         assert [entry.path for entry in await backend.list_dir()] == ["a"]
         assert (await backend.execute("echo $WORD", cwd="a")).output == "x\n"
+        with pytest.raises(TypeError, match="unknown"):
+            await backend.execute("true", unknown=1)  # type: ignore[call-arg]
         done = await backend.upload_files([("c", b"\xff"), ("../d", b"")])
         assert [one.success for one in done] == [True, False] and done[0].path == "c"
         done = await backend.download_files(["c", "none"])
