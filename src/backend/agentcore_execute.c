@@ -273,6 +273,8 @@ int pf_ac_execute(void *state, const struct pinfold_execute_options *options,
     if (nothing)
         return pf_command_answer_nothing(nothing, ret_result, err); /* costs no call */
     request.timeout_ns = timeout_of(box, options->timeout_seconds);
+    if (request.timeout_ns != PF_NEVER)
+        ret_result->holders[PINFOLD_LIMIT_TIME] = PINFOLD_HOLDER_OWNER;
     if (add_entry(&script, box, cwd) < 0 || add_words(&script, (const char *const *)box->env) < 0 ||
         add_words(&script, options->env) < 0)
         return pf_fail_nomem(err);

@@ -260,9 +260,9 @@ static int write_sink(void *ctx, const void *data, size_t len, struct pinfold_er
 }
 
 /* Whether it is a file: a pipe in its place would have the service wait for who writes to it.
- * Returns 1 when it is, 0 when it is none, or a negative code. */
+ * Returns 1 when it is, 0 when it is none, or a negative code. ret_size receives how long it is. */
 static int is_file(struct command *command, const char *path, const struct pf_daytona_call *call,
-                   struct pinfold_error *err)
+                   int64_t *ret_size, struct pinfold_error *err)
 {
     json_auto_t *info = NULL;
     const char *mode;
@@ -271,6 +271,7 @@ static int is_file(struct command *command, const char *path, const struct pf_da
     if (r < 0)
         return err->http_status == 404 ? 0 : r;
     mode = json_string_value(json_object_get(info, "mode"));
+    *ret_size = json_integer_value(json_object_get(info, "size"));
     return !json_is_true(json_object_get(info, "isDir")) && (!mode || mode[0] == '-');
 }
 
@@ -284,13 +285,16 @@ static int fetch_stream(struct command *command, int number, uint64_t limit, boo
                                           .cancel = command->request.cancel };
     struct pinfold_error own = PINFOLD_ERROR_INIT;
     char path[PF_DT_PATH_MAX + 8];
+    int64_t size = 0;
     int r;
 
     snprintf(path, sizeof(path), "%s/%c", command->dir, "oe"[number]);
     *ret_fd = pf_remote_unnamed(err);
     if (*ret_fd < 0)
         return *ret_fd;
-    r = is_file(command, path, &call, &own);
+    r = is_file(command, path, &call, &size, &own);
+    if (r == 1 && partly) /* it had no time to say so itself */
+        command->sizes[number] = size;
     /* One that is missing may never have been made, when the command was killed. */
     command->lost = command->lost || (r == 0 && !(partly && own.http_status == 404));
     if (r == 1)
@@ -344,11 +348,12 @@ static int compose(struct command *command, bool partly, const char *notes,
         r = give_stream(command, &capture, i, partly && !command->merged, err);
     if (r < 0)
         return r;
-    for (int i = 0; !command->merged && !partly && i < 2; i++) {
+    for (int i = 0; !command->merged && i < 2; i++) {
         struct pf_stream *stream = &capture.streams[i];
         uint64_t size = (uint64_t)command->sizes[i];
         stream->full = stream->full || size > stream->raw_bytes;
-        stream->raw_bytes = size;
+        if (!partly || size > stream->raw_bytes)
+            stream->raw_bytes = size;
     }
     ret->exit_code = command->status;
     snprintf(all, sizeof(all), "%s%s", notes, command->lost ? LOST_NOTE : "");
@@ -434,6 +439,8 @@ static int run_command(struct command *command, const struct pinfold_execute_opt
     run.text = text.data;
     run.len = text.len;
     run.timeout_ns = seconds < 1e9 ? (int64_t)(seconds * 1e9) : PF_NEVER;
+    if (run.timeout_ns != PF_NEVER)
+        ret->holders[PINFOLD_LIMIT_TIME] = PINFOLD_HOLDER_OWNER;
     snprintf(end, sizeof(end), "pf-%s-x\n", command->mark);
     r = pf_dt_run(box, &run, command->request.cancel, err);
     if (r < 0) {

@@ -56,6 +56,7 @@ static const struct {
     { "SIGTERM first", "row_065_term_comes_first_and_leaves_time_to_clean_up" },
     { "timeouts", "row_066_output_does_not_extend_the_time" },
     { "timeouts", "row_067_partial_output_survives_a_timeout" },
+    { "timeouts", "row_067_what_was_written_is_counted_after_a_timeout" },
     { "cancellation that kills", "row_068_cancelling_kills_everything_before_the_call_returns" },
     { "background", "row_069_a_background_child_does_not_hold_the_call_and_dies_at_stop" },
     { "background", "row_069_a_background_child_that_keeps_writing_does_not_hold_the_call" },

@@ -422,6 +422,23 @@ static void row_067_partial_output_survives_a_timeout(void **state)
     assert_true(output_has(s, "0.6"));
 }
 
+static void row_067_what_was_written_is_counted_after_a_timeout(void **state)
+{
+    struct spec *s = *state;
+    struct pinfold_execute_options options =
+            spec_shell("head -c 50000 /dev/zero | tr '\\0' x; printf ab >&2; sleep 300", 4);
+
+    options.max_output_bytes = 1000;
+    spec_start_plain(s);
+    spec_run_with(s, &options);
+    assert_int_equal(s->run.exit_code, 124);
+    assert_true(s->run.truncated);
+    assert_int_equal(s->run.stdout_bytes, 50000);
+    assert_int_equal(s->run.stderr_bytes, 2);
+    assert_int_equal(s->run.limit, PINFOLD_LIMIT_TIME);
+    assert_int_equal(s->run.holders[PINFOLD_LIMIT_TIME], PINFOLD_HOLDER_OWNER);
+}
+
 static void row_068_cancelling_kills_everything_before_the_call_returns(void **state)
 {
     struct spec *s = *state;
@@ -484,6 +501,7 @@ int main(void)
         SPEC_TEST(row_065_term_comes_first_and_leaves_time_to_clean_up),
         SPEC_TEST(row_066_output_does_not_extend_the_time),
         SPEC_TEST(row_067_partial_output_survives_a_timeout),
+        SPEC_TEST(row_067_what_was_written_is_counted_after_a_timeout),
         SPEC_TEST(row_068_cancelling_kills_everything_before_the_call_returns),
         SPEC_TEST(row_068_a_token_that_has_fired_starts_nothing),
     };
