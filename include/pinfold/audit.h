@@ -20,9 +20,9 @@ struct pinfold_audit_event {
     const char *event; /* sandbox.start, sandbox.stop, sandbox.add_files, sandbox.download_files,
                           sandbox.delete_files, sandbox.move_file, sandbox.write_file,
                           sandbox.edit_file, sandbox.execute, sandbox.open_terminal,
-                          sandbox.close_terminal, sandbox.flush, sandbox.expire, sandbox.view,
-                          sandbox.view_end, attach, detach, sandbox.network_open,
-                          sandbox.network_refuse, sandbox.network_fail */
+                          sandbox.close_terminal, sandbox.stop_commands, sandbox.flush,
+                          sandbox.expire, sandbox.view, sandbox.view_end, attach, detach,
+                          sandbox.network_open, sandbox.network_refuse, sandbox.network_fail */
     int64_t time_ns;   /* CLOCK_REALTIME */
     const char *workspace_id;
     const char *owner_id;

@@ -57,7 +57,7 @@ struct pinfold_execute_result {
 
     /* What the command used. Processes count once they have ended and were waited for: all but
      * those in background, and but those whose parent left them to the kernel (it ignored
-     * SIGCHLD). */
+     * SIGCHLD). Both are 0 where nobody counts: of commands that run at a service. */
     int64_t cpu_ns;      /* user and system time of the command and all that it started */
     uint64_t peak_bytes; /* most memory that one process had resident, shared pages included; that
                             of the supervisor it was forked from, about 1 MiB, counts as its own */

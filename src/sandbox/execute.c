@@ -56,8 +56,10 @@ static void audit_execute(struct pinfold_sandbox *sandbox, const struct pf_sessi
         event.truncated = result->truncated;
         event.timed_out = result->timed_out;
         event.duration_ns = result->duration_ns;
-        event.cpu_ns = result->cpu_ns;
-        event.peak_bytes = (int64_t)result->peak_bytes;
+        if (result->peak_bytes > 0) { /* else nobody counted, and 0 would be a lie */
+            event.cpu_ns = result->cpu_ns;
+            event.peak_bytes = (int64_t)result->peak_bytes;
+        }
         event.limit = result->limit ? pinfold_limit_name(result->limit) : NULL;
         event.bytes = (int64_t)(result->stdout_bytes + result->stderr_bytes);
     }

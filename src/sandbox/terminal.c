@@ -97,6 +97,10 @@ static void audit_end(const struct watched *watched)
         event.exit_code = end.exit_code;
         event.timed_out = end.timed_out;
         event.duration_ns = end.duration_ns;
+        if (end.peak_bytes > 0) { /* else nobody counted */
+            event.cpu_ns = end.cpu_ns;
+            event.peak_bytes = (int64_t)end.peak_bytes;
+        }
         event.bytes = (int64_t)end.output_bytes;
         if (end.limit)
             event.limit = pinfold_limit_name(end.limit);

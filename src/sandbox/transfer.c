@@ -190,6 +190,15 @@ static int download(struct pinfold_sandbox *sandbox, struct pf_session *session,
     return r < 0 ? r : merge(&checked, &got, results, err);
 }
 
+static int64_t count_fetched(const struct pinfold_transfer_results *results)
+{
+    int64_t fetched = 0;
+
+    for (size_t i = 0; i < results->count; i++)
+        fetched += results->items[i].error.code == 0 && !results->items[i].skipped;
+    return fetched;
+}
+
 int pinfold_sandbox_download_files(struct pinfold_sandbox *sandbox,
                                    const struct pinfold_download *files, size_t count,
                                    bool overwrite, struct pinfold_transfer_results *ret_results,
@@ -203,13 +212,14 @@ int pinfold_sandbox_download_files(struct pinfold_sandbox *sandbox,
 
     if (r < 0)
         return r;
-    event.errors = 0;
+    event.files = event.errors = 0;
     r = pf_transfer_results_new(count, &results) < 0 ? pf_fail_nomem(&local) : 0;
     if (r == 0)
         r = download(sandbox, session, files, count, overwrite, &results, cancel, &local);
-    if (r == 0)
+    if (r == 0) { /* else nobody has said which of them were */
         r = summarise(&results, "download_files", &event.errors, &local);
-    event.files = (int64_t)count - event.errors;
+        event.files = count_fetched(&results);
+    }
     event.path = count == 1 ? files[0].path : NULL;
     pf_sandbox_audit(sandbox, session, &event, r, &local);
     if (r < 0 && err)

@@ -73,6 +73,46 @@ static void everything_once(struct spec *s)
     spec_stop(s);
 }
 
+static void row_121_what_a_command_used_is_told_or_left_out(void **state)
+{
+    static const char *const commands[] = { "true", " " };
+    struct spec *s = *state;
+
+    spec_start_plain(s);
+    for (size_t i = 0; i < 2; i++) {
+        spec_run(s, commands[i]);
+        const char *json = spec_event(s, "sandbox.execute")->json;
+        bool counted = s->run.peak_bytes > 0;
+        assert_int_equal(strstr(json, "\"cpu_ns\":") != NULL, counted);
+        assert_int_equal(strstr(json, "\"peak_bytes\":") != NULL, counted);
+        assert_true(i == 0 || !counted); /* nothing was run */
+        s->event_count = 0;
+    }
+}
+
+static void row_121_a_download_counts_what_was_fetched(void **state)
+{
+    struct spec *s = *state;
+    struct pinfold_cancel *cancel = NULL;
+
+    spec_start_plain(s);
+    spec_put(s, "ws/a", "a");
+    spec_put(s, "ws/b", "b");
+    spec_put(s, "down/a", "is there");
+    const struct pinfold_download files[] = { { .path = "a", .host_path = spec_at(s, "down/a") },
+                                              { .path = "b", .host_path = spec_at(s, "down/b") } };
+    spec_ok(s, pinfold_sandbox_download_files(s->sandbox, files, 2, false, NULL, NULL, &s->err));
+    assert_int_equal(spec_event(s, "sandbox.download_files")->files, 1);
+    spec_ok(s, pinfold_cancel_new(&cancel, &s->err));
+    pinfold_cancel_fire(cancel);
+    s->event_count = 0;
+    assert_int_equal(
+            pinfold_sandbox_download_files(s->sandbox, files, 2, true, NULL, cancel, &s->err),
+            -PINFOLD_ECANCELLED);
+    assert_int_equal(spec_event(s, "sandbox.download_files")->files, 0);
+    pinfold_cancel_free(cancel);
+}
+
 static void row_121_every_step_has_its_event_and_none_has_content(void **state)
 {
     static const char *const names[] = {
@@ -150,6 +190,8 @@ int main(void)
         SPEC_TEST(row_121_a_command_is_its_length_and_the_start_of_its_digest),
         SPEC_TEST(row_121_truncation_and_timeout_are_told),
         SPEC_TEST(row_121_every_step_has_its_event_and_none_has_content),
+        SPEC_TEST(row_121_a_download_counts_what_was_fetched),
+        SPEC_TEST(row_121_what_a_command_used_is_told_or_left_out),
         SPEC_TEST(row_121_what_failed_is_told_with_the_name_of_its_exception),
         SPEC_TEST(row_122_the_first_word_gives_a_label),
         SPEC_TEST(row_122_the_label_decides_nothing),

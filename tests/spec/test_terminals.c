@@ -398,6 +398,9 @@ static void the_audit_has_its_start_and_its_end_and_none_of_its_bytes(void **sta
     assert_int_equal(strlen(end->sha256), 16);
     assert_int_equal(end->exit_code, 4);
     assert_int_equal(end->bytes, screen.len);
+    assert_true(end->duration_ns > 0);
+    assert_non_null(strstr(end->json, "\"cpu_ns\":"));
+    assert_non_null(strstr(end->json, "\"peak_bytes\":"));
     assert_null(strstr(start->json, "secret"));
     assert_null(strstr(end->json, "secret"));
 }
