@@ -105,6 +105,19 @@ def mcp_call_with_timeout(run: RemoteRunner) -> None:
         assert (ended["exit_code"], ended["timed_out"]) == (124, True)
 
 
+def mcp_dry_run(run: RemoteRunner, tmp: Path) -> None:
+    """A dry run tells of what could not be fetched, as the sync itself does."""
+    seed = tmp / "seed of the server"
+    seed.mkdir()
+    with McpServer(run, "--seed", seed) as server:
+        server.call("execute", command="echo > new.md; echo > Makefile; truncate -s 17G huge.md")
+        plan = server.call("sync", dry_run=True)
+        assert (plan["files"], list(seed.iterdir())) == (1, [])
+        assert [error.partition(":")[0] for error in plan["errors"]] == ["huge.md"], plan
+        assert len(server.call("sync")["errors"]) == 1
+        assert [one.name for one in seed.iterdir()] == ["new.md"]
+
+
 def mcp_stop_process(run: RemoteRunner, mark: str) -> None:
     """stop_process kills, and does not only stop to wait."""
     with McpServer(run) as server:

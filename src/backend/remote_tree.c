@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "tree/below.h"
 #include "tree/beneath.h"
+#include "tree/copy.h"
 #include "tree/data.h"
 #include "tree/glob.h"
 
@@ -159,10 +160,35 @@ static bool is_below(const char *path)
     }
 }
 
+/* What a plan says of a path that does not come here for the copier to say so: what it would say
+ * itself, of the first directory on the way that it would not enter. */
+static int plan_left(const char *path, bool is_dir, const struct pf_globs *include,
+                     const struct pf_globs *exclude, struct pinfold_plan *plan)
+{
+    bool included = false, last = false;
+
+    for (size_t len = 0; !last; len++) {
+        const char *reason = NULL;
+        len += strcspn(path + len, "/");
+        last = path[len] == '\0';
+        bool dir = !last || is_dir;
+        bool matches = pf_globs_match(include, path, len, dir);
+        if (pf_globs_match(exclude, path, len, dir))
+            reason = PF_COPY_EXCLUDED;
+        else if (!included && !matches && !(dir && pf_globs_could_match_below(include, path, len)))
+            reason = PF_COPY_UNMATCHED;
+        if (reason) /* of a directory its own record tells */
+            return last ? pf_copy_plan_add(plan, path, dir, PINFOLD_PLAN_SKIP, 0, reason) : 0;
+        included = included || (dir && matches);
+    }
+    return 0;
+}
+
 /* The copier decides; this only leaves out what it would not take anyway, and what cannot be: the
  * disk there has 10 GB, and who claims more has a file of holes, which would come here as zeros. */
 static int choose(const struct pf_buf *listing, const struct pf_globs *include,
-                  const struct pf_globs *exclude, struct pf_remote_wanted *wanted)
+                  const struct pf_globs *exclude, struct pinfold_plan *plan,
+                  struct pf_remote_wanted *wanted)
 {
     int r = 0;
 
@@ -178,8 +204,11 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
         if (*path != ' ')
             continue;
         path_len = strlen(++path);
-        if (record[0] == 'd' || !is_below(path) ||
-            !pf_globs_match(include, path, path_len, false) ||
+        if (!is_below(path))
+            continue;
+        if (plan)
+            r = plan_left(path, record[0] == 'd', include, exclude, plan);
+        if (r < 0 || record[0] == 'd' || !pf_globs_match(include, path, path_len, false) ||
             pf_globs_match_whole(exclude, path, path_len, false))
             continue;
         size = record[0] == 'f' ? size : 0;
@@ -286,6 +315,23 @@ bool pf_remote_is_in(int stage_fd, const char *path)
     return parent >= 0 && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* A plan has such a path as an entry of its own; nothing else would tell of it. */
+static int plan_missing(const struct pf_remote_wanted *wanted, int stage_fd,
+                        struct pinfold_plan *plan, struct pinfold_error *err)
+{
+    int r = 0;
+
+    for (size_t at = 0; r == 0 && at < wanted->names.len; at += strlen(wanted->names.data + at) + 1)
+        if (!pf_remote_is_in(stage_fd, wanted->names.data + at))
+            r = pf_copy_plan_add(plan, wanted->names.data + at, false, PINFOLD_PLAN_ERROR, 0,
+                                 "it could not be read there");
+    for (size_t at = 0; r == 0 && at < wanted->large.len; at += strlen(wanted->large.data + at) + 1)
+        r = pf_copy_plan_add(plan, wanted->large.data + at, false, PINFOLD_PLAN_ERROR, 0,
+                             "all together it is more than is fetched at once");
+    pf_copy_plan_sort(plan);
+    return r < 0 ? pf_fail_nomem(err) : 0;
+}
+
 /* What was wanted and did not come is an error, not a file less. */
 static int note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
                         struct pinfold_strings *errors, struct pinfold_error *err)
@@ -315,7 +361,7 @@ int pf_remote_choose(const struct pf_buf *listing, const struct pinfold_sync_req
         r = pf_globs_new(request->exclude, &exclude, err);
     if (r < 0)
         return r;
-    return choose(listing, include, exclude, wanted) < 0 ? pf_fail_nomem(err) : 0;
+    return choose(listing, include, exclude, request->plan, wanted) < 0 ? pf_fail_nomem(err) : 0;
 }
 
 int pf_remote_sync(const struct pf_remote *remote, const struct pinfold_sync_request *request,
@@ -337,6 +383,7 @@ int pf_remote_sync(const struct pf_remote *remote, const struct pinfold_sync_req
     if (r == 0)
         r = pf_local_sync(stage.fd, NULL, remote->root, request, ret_result, cancel, err);
     if (r == 0)
-        r = note_missing(&wanted, stage.fd, &ret_result->errors, err);
+        r = request->plan ? plan_missing(&wanted, stage.fd, request->plan, err)
+                          : note_missing(&wanted, stage.fd, &ret_result->errors, err);
     return r;
 }

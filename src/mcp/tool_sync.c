@@ -239,7 +239,7 @@ static void list_errors(const struct pinfold_strings *errors, struct pf_mcp_resu
 /* What would be written, a line for each path; what would be left alone is only counted. */
 static void show_plan(const struct pinfold_plan *plan, struct pf_mcp_result *ret)
 {
-    struct pinfold_strings none = { 0 };
+    json_t *errors = json_array();
     char *text = NULL;
     size_t len = 0, listed = 0, left = 0;
     FILE *to = pf_text_stream(&text, &len);
@@ -256,6 +256,9 @@ static void show_plan(const struct pinfold_plan *plan, struct pf_mcp_result *ret
         path = pf_printable(entry->path);
         fprintf(to, "%s %s%s%s\n", pf_plan_word(entry->action), path ? path : "?",
                 *entry->reason ? "  # " : "", entry->reason);
+        if (entry->action == PINFOLD_PLAN_ERROR)
+            ret->bad |=
+                    pf_mcp_push(errors, json_sprintf("%s: %s", path ? path : "?", entry->reason));
         free(path);
     }
     if (to) {
@@ -272,7 +275,7 @@ static void show_plan(const struct pinfold_plan *plan, struct pf_mcp_result *ret
     pf_mcp_set(ret, "dry_run", json_true());
     pf_mcp_set(ret, "files", json_integer((json_int_t)plan->files));
     pf_mcp_set(ret, "bytes", json_integer((json_int_t)plan->bytes));
-    list_errors(&none, ret);
+    pf_mcp_set(ret, "errors", errors);
 }
 
 static void show_sync(const struct pinfold_sync_result *sync, struct pf_mcp_result *ret)

@@ -197,7 +197,7 @@ static int skip(struct tour *tour, const struct pf_walk_entry *entry, const char
 
 static int skip_unmatched(struct tour *tour, const struct pf_walk_entry *entry)
 {
-    return tour->options->plan ? skip(tour, entry, "not matched by an include pattern") : 0;
+    return tour->options->plan ? skip(tour, entry, PF_COPY_UNMATCHED) : 0;
 }
 
 /* Give the destination the link, in the place of a file or another link. */
@@ -311,7 +311,7 @@ static int visit_dir(struct tour *tour, const struct pf_walk_entry *entry)
     }
     if (pf_copy_excluded(tour->options, entry)) {
         pf_walk_skip(tour->walk);
-        return skip(tour, entry, "excluded by a pattern");
+        return skip(tour, entry, PF_COPY_EXCLUDED);
     }
     if (tour->options->include && tour->included == NO_DEPTH) {
         if (included(tour, entry))
@@ -372,7 +372,7 @@ static int visit(struct tour *tour, const struct pf_walk_entry *entry)
     if (entry->type == PF_WALK_ERROR)
         return visit_error(tour, entry);
     if (pf_copy_excluded(tour->options, entry))
-        return skip(tour, entry, "excluded by a pattern");
+        return skip(tour, entry, PF_COPY_EXCLUDED);
     if (!included(tour, entry))
         return skip_unmatched(tour, entry);
     if (entry->type == PF_WALK_LINK)

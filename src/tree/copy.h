@@ -45,4 +45,13 @@ struct pf_copy_result {
 int pf_copy_tree(const struct pf_copy_options *options, struct pf_copy_result *ret,
                  struct pinfold_error *err);
 
+/* What a plan says of what is left out by patterns. */
+#define PF_COPY_EXCLUDED "excluded by a pattern"
+#define PF_COPY_UNMATCHED "not matched by an include pattern"
+
+/* Add to a plan; reason is static text. Returns 0 or -PINFOLD_ENOMEM. */
+int pf_copy_plan_add(struct pinfold_plan *plan, const char *path, bool is_dir,
+                     enum pinfold_plan_action action, int64_t size, const char *reason);
+void pf_copy_plan_sort(struct pinfold_plan *plan);
+
 #endif

@@ -134,10 +134,7 @@ int pf_copy_conclude(struct pf_copy_job *job, struct pf_copy_result *ret,
                      struct pinfold_error *err);
 
 /* copy_plan.c */
-/* dst_fd -1: the destination has no such directory. Both return 0 or -PINFOLD_ENOMEM. */
+/* dst_fd -1: the destination has no such directory. Returns 0 or -PINFOLD_ENOMEM. */
 int pf_copy_plan_file(struct pf_copy_job *job, const struct pf_walk_entry *entry, int dst_fd);
-int pf_copy_plan_add(struct pinfold_plan *plan, const char *path, bool is_dir,
-                     enum pinfold_plan_action action, int64_t size, const char *reason);
-void pf_copy_plan_sort(struct pinfold_plan *plan);
 
 #endif

@@ -373,3 +373,7 @@ def test_the_time_that_a_call_of_a_server_is_given_is_kept(run: Runner) -> None:
 
 def test_a_process_that_a_client_stops_is_dead(run: Runner) -> None:
     remote_faces.mcp_stop_process(run, "pinfold-stopped-on-agentcore")
+
+
+def test_a_dry_run_tells_what_a_sync_could_not_fetch(run: Runner, tmp_path: Path) -> None:
+    remote_faces.mcp_dry_run(run, tmp_path)

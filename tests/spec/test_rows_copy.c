@@ -325,6 +325,51 @@ static void row_027_flush_called_directly_returns_its_errors(void **state)
     assert_true(pinfold_sandbox_is_started(s->sandbox));
 }
 
+/* Whatever backend it is, and wherever the files are compared. */
+static void row_027_a_plan_says_of_each_path_what_a_flush_would_do(void **state)
+{
+    static const struct {
+        const char *path;
+        enum pinfold_plan_action action;
+        const char *reason;
+    } wanted[] = {
+        { ".env", PINFOLD_PLAN_SKIP, "excluded by a pattern" },
+        { "Makefile", PINFOLD_PLAN_SKIP, "not matched by an include pattern" },
+        { "a.py", PINFOLD_PLAN_COPY, "" },
+        { "deep/other/x.c", PINFOLD_PLAN_SKIP, "not matched by an include pattern" },
+        { "deep/other/y.py", PINFOLD_PLAN_COPY, "" },
+        { "node_modules/", PINFOLD_PLAN_SKIP, "excluded by a pattern" },
+        { "same.py", PINFOLD_PLAN_IDENTICAL, "the same bytes are there already" },
+        { "src/.env", PINFOLD_PLAN_SKIP, "excluded by a pattern" },
+        { "src/main.c", PINFOLD_PLAN_OVERWRITE, "" },
+    };
+    static const char *const files[] = { ".env",           "Makefile",        "a.py",
+                                         "deep/other/x.c", "deep/other/y.py", "node_modules/d/x.py",
+                                         "same.py",        "src/.env",        "src/main.c" };
+    struct spec *s = *state;
+    struct pinfold_plan plan = { 0 };
+    char path[64];
+
+    spec_start_plain(s);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        snprintf(path, sizeof(path), "ws/%s", files[i]);
+        spec_put(s, path, "text");
+    }
+    spec_put(s, "dest/same.py", "text");
+    spec_put(s, "dest/src/main.c", "other");
+    assert_int_equal(spec_ok(s, pinfold_sandbox_plan_flush(s->sandbox, spec_at(s, "dest"), &plan,
+                                                           NULL, &s->err)),
+                     1);
+    for (size_t i = 0; i < plan.count && i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        assert_string_equal(plan.items[i].path, wanted[i].path);
+        assert_string_equal(plan.items[i].reason, wanted[i].reason);
+        assert_int_equal(plan.items[i].action, wanted[i].action);
+    }
+    assert_int_equal(plan.count, sizeof(wanted) / sizeof(wanted[0]));
+    assert_int_equal(plan.files, 3);
+    pinfold_plan_done(&plan);
+}
+
 struct watch {
     char path[256];
     atomic_bool stop;
@@ -535,6 +580,7 @@ int main(void)
         SPEC_TEST(row_025_errors_of_seeding_fail_the_start_after_the_whole_walk),
         SPEC_TEST(row_026_errors_of_the_flush_come_after_the_teardown),
         SPEC_TEST(row_027_flush_called_directly_returns_its_errors),
+        SPEC_TEST(row_027_a_plan_says_of_each_path_what_a_flush_would_do),
         SPEC_TEST(row_028_a_reader_never_sees_half_a_file),
         SPEC_TEST(row_028_a_file_that_is_open_keeps_its_old_content),
         SPEC_TEST(row_030_names_are_bytes_and_none_are_merged),
