@@ -118,6 +118,16 @@ def mcp_dry_run(run: RemoteRunner, tmp: Path) -> None:
         assert [one.name for one in seed.iterdir()] == ["new.md"]
 
 
+def mcp_diff(run: RemoteRunner) -> None:
+    """What a diff did not look for it does not call nothing."""
+    with McpServer(run) as server:
+        server.call("execute", command="echo > new.md; echo > Makefile")
+        some = server.call("diff")
+        assert [one["path"] for one in some["changes"]] == ["new.md"] and "left_out" not in some
+        every = server.call("diff", everything=True)
+        assert [one["path"] for one in every["changes"]] == ["Makefile", "new.md"]
+
+
 def mcp_stop_process(run: RemoteRunner, mark: str) -> None:
     """stop_process kills, and does not only stop to wait."""
     with McpServer(run) as server:

@@ -91,8 +91,12 @@ static int list_left_out(struct pf_mcp_call *call, struct pinfold_sandbox *sandb
     options.path = path;
     options.everything = true;
     /* What is elsewhere would be fetched a second time for that. */
-    if (!pf_options_remote(policy))
-        r = pinfold_sandbox_changes(sandbox, &options, &changes, call->cancel, err);
+    if (pf_options_remote(policy)) {
+        pf_mcp_addf(ret, "[What sync leaves alone was not looked for; everything=true shows it.]");
+        json_decref(list);
+        return 0;
+    }
+    r = pinfold_sandbox_changes(sandbox, &options, &changes, call->cancel, err);
     for (size_t i = 0; i < changes.count; i++) {
         const struct pinfold_change *change = &changes.items[i];
 

@@ -299,3 +299,7 @@ def test_a_process_that_a_client_stops_is_dead(run: Runner) -> None:
 
 def test_a_dry_run_tells_what_a_sync_could_not_fetch(run: Runner, tmp_path: Path) -> None:
     remote_faces.mcp_dry_run(run, tmp_path)
+
+
+def test_a_diff_does_not_call_nothing_what_it_did_not_look_for(run: Runner) -> None:
+    remote_faces.mcp_diff(run)
