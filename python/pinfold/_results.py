@@ -210,6 +210,8 @@ class TerminalExit:
     duration_seconds: float
     cpu_seconds: float
     peak_bytes: int
+    #: The limit that ended it, "time" say.
+    limit: str | None = None
 
 
 def seed_result(raw: tuple[Any, ...] | None) -> WorkspaceSeedResult | None:

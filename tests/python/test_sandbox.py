@@ -399,7 +399,11 @@ def test_works_on_a_terminal(root: Path) -> None:
                 while b"got word" not in seen:
                     seen += await terminal.read()
                 end = await terminal.wait()
-                assert (end.exit_code, end.timed_out, end.killed) == (4, False, False)
+                assert (end.exit_code, end.timed_out, end.killed, end.limit) == (4, False, False,
+                                                                                None)
+            async with await sandbox.open_terminal("sleep 1000", timeout=0.2) as terminal:
+                end = await terminal.wait()
+                assert (end.exit_code, end.timed_out, end.limit) == (124, True, "time")
             with pytest.raises(ValueError, match="closed"):
                 await terminal.read()
             terminal = await sandbox.open_terminal("sleep 1000")
