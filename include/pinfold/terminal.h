@@ -35,7 +35,8 @@ struct pinfold_terminal_options {
                                 an interactive shell */
     const char *cwd;         /* inside the workspace; NULL: its root */
     const char *const *env;  /* NULL-terminated "NAME=value" entries that win over all others */
-    const char *term;        /* the kind of terminal, TERM; NULL: "xterm-256color" */
+    const char *term;        /* the kind of terminal, TERM; NULL: the backend's env, else
+                                "xterm-256color" */
     uint16_t rows, cols;     /* characters; 0: 24 and 80 */
     double timeout_seconds;  /* wall clock from the start; 0: none; < 0: refused */
 };

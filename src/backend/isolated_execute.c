@@ -83,10 +83,10 @@ static void job_done(struct job *job)
     pf_strv_free(job->env);
 }
 
-/* extra: more of an environment; may be NULL. */
+/* extra, asked: more of an environment, below what the backend has and over it; may be NULL. */
 static int prepare(struct pf_isolated *isolated, const struct pinfold_execute_options *options,
-                   const char *const *extra, struct job *job, struct pinfold_cancel *cancel,
-                   struct pinfold_error *err)
+                   const char *const *extra, const char *const *asked, struct job *job,
+                   struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
     const char *cwd = options->cwd ? options->cwd : ".";
@@ -113,9 +113,10 @@ static int prepare(struct pf_isolated *isolated, const struct pinfold_execute_op
                         isolated->egress && isolated->rootfs ? rootfs_env : NULL,
                         (const char *const[]){ job->pwd, NULL },
                         (const char *const *)isolated->dir.env,
+                        asked,
                         options->env,
                 },
-                7);
+                8);
     if (!job->env)
         return pf_fail_nomem(err);
     r = pf_directory_request(&isolated->dir, options, (const char *const *)job->env, cancel,
@@ -130,7 +131,7 @@ int pf_isolated_execute(void *state, const struct pinfold_execute_options *optio
 {
     PF_CLEANUP(job_done) struct job job = { 0 };
     struct pf_isolated *isolated = state;
-    int r = prepare(isolated, options, NULL, &job, cancel, err);
+    int r = prepare(isolated, options, NULL, NULL, &job, cancel, err);
 
     return r < 0 ? r : run_limited(isolated, &job.request, ret_result, err);
 }
@@ -201,8 +202,8 @@ int pf_isolated_open_terminal(void *state, const struct pinfold_terminal_options
     if (r == 0 && !term)
         r = pf_fail_nomem(err);
     if (r == 0)
-        r = prepare(isolated, &what, (const char *const[]){ term, prompt, NULL }, &job, cancel,
-                    err);
+        r = prepare(isolated, &what, (const char *const[]){ prompt, term, NULL },
+                    options->term ? (const char *const[]){ term, NULL } : NULL, &job, cancel, err);
     if (r == 0)
         r = pf_quota_admit(&isolated->quota, 0, err);
     return r < 0 ? r : open_watched(isolated, &job.request, options, ret_terminal, err);

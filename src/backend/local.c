@@ -77,9 +77,10 @@ static int get_launcher(struct local *local, struct pf_launcher **ret, struct pi
 }
 
 /* What is inherited, then where it runs, then what was asked for: later ones win. The environment
- * is read at each command, not when the backend is made. term may be NULL. */
-static char **command_env(const struct local *local, const char *cwd, const char *term,
-                          const char *const *extra)
+ * is read at each command, not when the backend is made. term: what a terminal is when nobody says,
+ * and what was asked for with it, over what the backend has; both may be NULL. */
+static char **command_env(const struct local *local, const char *cwd,
+                          const char *const term[static 2], const char *const *extra)
 {
     _cleanup_free_ char *pwd = pf_directory_pwd(local->dir.real_root, cwd);
 
@@ -88,11 +89,12 @@ static char **command_env(const struct local *local, const char *cwd, const char
     return pf_env_merge(
             (const char *const *const[]){
                     local->inherit_env ? (const char *const *)environ : NULL,
-                    (const char *const[]){ pwd, term, NULL },
+                    (const char *const[]){ pwd, term[0], NULL },
                     (const char *const *)local->dir.env,
+                    (const char *const[]){ term[1], NULL },
                     extra,
             },
-            4);
+            5);
 }
 
 /* All that starting a command takes. */
@@ -112,7 +114,7 @@ static void job_done(struct job *job)
 
 /* term: as in command_env(). */
 static int prepare(struct local *local, const struct pinfold_execute_options *options,
-                   const char *term, struct job *job, struct pinfold_cancel *cancel,
+                   const char *const term[static 2], struct job *job, struct pinfold_cancel *cancel,
                    struct pinfold_error *err)
 {
     PF_CLEANUP(pf_local_root_putp) struct pf_local_root *root = NULL;
@@ -141,8 +143,9 @@ static int local_execute(void *state, const struct pinfold_execute_options *opti
                          struct pinfold_execute_result *ret_result, struct pinfold_cancel *cancel,
                          struct pinfold_error *err)
 {
+    static const char *const no_term[2] = { NULL, NULL };
     PF_CLEANUP(job_done) struct job job = { .cwd_fd = -1 };
-    int r = prepare(state, options, NULL, &job, cancel, err);
+    int r = prepare(state, options, no_term, &job, cancel, err);
 
     return r < 0 ? r : pf_run(job.launcher, &job.request, ret_result, err);
 }
@@ -154,13 +157,16 @@ static int local_open_terminal(void *state, const struct pinfold_terminal_option
     static const char shell[] = "exec \"${SHELL:-/bin/sh}\" -i";
     PF_CLEANUP(job_done) struct job job = { .cwd_fd = -1 };
     _cleanup_free_ char *term = pf_pty_term(options);
+    const char *terms[2] = { NULL, NULL };
     struct pinfold_execute_options what;
     int r = pf_pty_options(options, shell, &what, err);
+
+    terms[options->term != NULL] = term;
 
     if (r == 0 && !term)
         r = pf_fail_nomem(err);
     if (r == 0)
-        r = prepare(state, &what, term, &job, cancel, err);
+        r = prepare(state, &what, terms, &job, cancel, err);
     return r < 0 ? r
                  : pf_pty_open(job.launcher, &job.request, options, NULL, NULL, ret_terminal, err);
 }

@@ -208,6 +208,7 @@ static int interact(struct run *run)
     else
         what.command = run->options.command[0];
     what.timeout_seconds = run->options.timeout_seconds;
+    what.env = run->options.env; /* --env TERM=... is over what our terminal is */
     r = pf_relay(run->box.sandbox, &what, run->cancel, &end, &err);
     run->executed = r == 0 || r == -PINFOLD_EBACKEND;
     if (r < 0)

@@ -95,6 +95,12 @@ def test_it_is_a_terminal_of_the_size_and_kind_of_ours(box):
     assert term.wait() == 7
 
 
+def test_it_is_of_another_kind_when_that_is_said(box):
+    term = box.start("run", "--tty", "--env", "TERM=said", "echo KIND=$TERM")
+    term.expect("KIND=said\r\n")
+    assert term.wait() == 0
+
+
 def test_the_window_can_change_its_size(box):
     term = box.shell()
     for size in ("50 200", "10 20", "300 1000"):

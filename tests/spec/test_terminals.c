@@ -120,6 +120,38 @@ static void its_directory_and_variables_are_those_asked_for(void **state)
     assert_non_null(strstr(screen.text, "/deep/down\r\nb c-mine\r\n"));
 }
 
+/* What the call says is over what the backend has, and that over what there is by itself. */
+static void its_kind_is_what_was_said_last(void **state)
+{
+    static const char *const of_backend[] = { "TERM=backend", NULL };
+    static const char *const of_call[] = { "TERM=call", NULL };
+    static const struct {
+        const char *term;
+        const char *const *env;
+        const char *seen;
+    } calls[] = {
+        { NULL, NULL, "<backend>" },
+        { "asked", NULL, "<asked>" },
+        { "asked", of_call, "<call>" },
+        { NULL, of_call, "<call>" },
+    };
+    struct spec *s = *state;
+    struct pinfold_local_options local = PINFOLD_LOCAL_OPTIONS_INIT;
+
+    local.env = of_backend;
+    spec_local(s, &local);
+    spec_start_plain(s);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        struct pinfold_terminal_options options = PINFOLD_TERMINAL_OPTIONS_INIT;
+        struct screen screen = { 0 };
+        options.command = "echo \"<$TERM>\"";
+        options.term = calls[i].term;
+        options.env = calls[i].env;
+        finish(s, open_with(s, &options), &screen);
+        assert_non_null(strstr(screen.text, calls[i].seen));
+    }
+}
+
 static void a_read_waits_as_long_as_it_was_told_and_can_be_cancelled(void **state)
 {
     struct spec *s = *state;
@@ -472,6 +504,7 @@ int main(void)
         SPEC_TEST(a_command_has_a_terminal_of_the_kind_and_size_asked_for),
         SPEC_TEST(without_a_command_it_is_a_shell_that_does_what_is_typed),
         SPEC_TEST(its_directory_and_variables_are_those_asked_for),
+        SPEC_TEST(its_kind_is_what_was_said_last),
         SPEC_TEST(a_read_waits_as_long_as_it_was_told_and_can_be_cancelled),
         SPEC_TEST(a_write_waits_for_a_program_that_does_not_read),
         SPEC_TEST(writing_after_the_end_is_a_broken_pipe),
