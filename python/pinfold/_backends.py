@@ -132,8 +132,10 @@ class Backend:
                       cwd: str | None = None, *, env: Mapping[str, str] | None = None,
                       max_output_bytes: int | None = None, keep_tail: bool = False,
                       spool_bytes: int = 0,
-                      on_output: OutputConsumer | None = None) -> ExecuteResult:
-        """Run a shell command, or a list of words; as Sandbox.execute()."""
+                      on_output: OutputConsumer | None = None,
+                      **_kwargs: Any) -> ExecuteResult:
+        """Run a shell command, or a list of words; as Sandbox.execute(). Other keywords are for
+        other backends than the library's."""
         call = self._core.execute(command, timeout, cwd, environment(env), max_output_bytes,
                                   keep_tail, spool_bytes, on_output is not None)
         if on_output is not None:

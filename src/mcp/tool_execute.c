@@ -53,14 +53,10 @@ static const char output[] =
         "\"required\":[\"exit_code\",\"stdout\",\"stderr\",\"truncated\",\"stdout_bytes\","
         "\"stderr_bytes\",\"timed_out\",\"background_processes\",\"duration_seconds\"]}";
 
-/* What a command has when nobody has said more: of the command line, and of the service. */
-enum { DEFAULT_SECONDS = 120, AGENTCORE_SECONDS = 900 };
-
 static char *describe(const struct pf_options *options)
 {
-    double seconds = options->timeout_seconds > 0 ? options->timeout_seconds
-                     : options->agentcore         ? AGENTCORE_SECONDS
-                                                  : DEFAULT_SECONDS;
+    double seconds =
+            options->timeout_seconds > 0 ? options->timeout_seconds : PF_MCP_COMMAND_SECONDS;
     char *text;
 
     return asprintf(&text, description, seconds) < 0 ? NULL : text;

@@ -14,7 +14,6 @@
 #define LOOK_NS (PF_MCP_SECOND / 20)
 /* Files of up to PINFOLD_READ_MAX_BYTES that are in memory at once. */
 enum { READERS_MAX = 4 };
-#define COMMAND_SECONDS 120.0 /* that tool_execute.c names as its default */
 
 void pf_mcp_workspace_init(struct pf_mcp_workspace *workspace)
 {
@@ -83,7 +82,7 @@ static int open_box(struct pf_mcp_server *server, const char *root, struct pinfo
     /* What the tool execute promises is kept wherever it runs. A service that only ends commands
      * when they are begun for that is told so by there being a time. */
     if (!(options.timeout_seconds > 0))
-        options.timeout_seconds = COMMAND_SECONDS;
+        options.timeout_seconds = PF_MCP_COMMAND_SECONDS;
     box->also = pf_mcp_audit_sink(&server->audit);
     box->goes_on = true;
     if (!place && !pf_options_remote(&options)) {

@@ -51,7 +51,7 @@ def test_a_command_that_takes_too_long_is_killed(client, mark, gone) -> None:
 @pytest.mark.parametrize("options, told", [
     ([], "120"), (["--timeout", "2.5"], "2.5"), (["--timeout", "100000"], "100000"),
     (["--backend", "local"], "120"), (["--backend", "daytona"], "120"),
-    (["--backend", "agentcore"], "900"), (["--backend", "agentcore", "--timeout", "30"], "30")])
+    (["--backend", "agentcore"], "120"), (["--backend", "agentcore", "--timeout", "30"], "30")])
 def test_a_model_is_told_how_long_a_command_may_take(start, options, told) -> None:
     """It plans by that: a description of another time than the one that holds leads it astray."""
     [text] = [tool["description"] for tool in start(*options).request("tools/list")["tools"]

@@ -134,7 +134,7 @@ TABLE: dict[str, dict[str, str | None]] = {
                                            "exclude": "strings?"},
     "LocalSandboxBackend.upload_files": {"files": "pairs"},
     "LocalSandboxBackend.download_files": {"paths": "paths"},
-    "LocalSandboxBackend.execute": EXECUTE,
+    "LocalSandboxBackend.execute": {**EXECUTE, "_kwargs": None},
     "Plugin.init_agent": {"agent": None},
     "Plugin.register_hooks": {"registry": None, "kwargs": None},
     "Sandbox": {"workspace_id": "text", "backend": "of a type", "ttl_seconds": "seconds",
