@@ -100,7 +100,7 @@ static void serve(int socket)
     count = pf_serve_receive(socket, request, fds);
     demand(count >= 0 && count <= PF_WIRE_MAX);
     if (count > 0) {
-        pf_serve(request, fds, -1, NULL);
+        pf_serve(request, fds, -1, -1);
         demand(served.supervised + served.failed == 1);
     }
     for (int i = 0; i < count; i++)
