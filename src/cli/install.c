@@ -226,34 +226,6 @@ static const char *wrong_with(const struct pf_options *options)
     return NULL;
 }
 
-enum { WORDS_MAX = 64 };
-
-/* Whether the server will take its words: who starts it shows nobody what it says. What a policy
- * will add is not known here. Complains when it will not, with the exit status. */
-static bool check_words(const struct pf_options *options, int *ret_status)
-{
-    const struct pf_command *command = &pf_command_mcp;
-    char name[] = "mcp", *words[WORDS_MAX + 2] = { name };
-    struct pf_options own = { .command = NULL };
-    int count = 1;
-    bool good;
-
-    for (; options->command[count - 1]; count++) {
-        if (count > WORDS_MAX)
-            return true; /* nobody writes so many; the server looks at them, too */
-        words[count] = options->command[count - 1];
-    }
-    good = pf_options_parse_words(command, count, words, &own, ret_status);
-    if (good && own.command[0]) {
-        *ret_status = pf_usage_error(command, "%s: takes no command; clients say what to run",
-                                     own.command[0]);
-        good = false;
-    }
-    pf_options_done(&own);
-    pf_say_set_quiet(options->quiet); /* the server's word on that was its own */
-    return good;
-}
-
 int pf_install(const struct pf_command *command, const char *name, const struct pf_options *options,
                const char *main_word)
 {
@@ -269,8 +241,6 @@ int pf_install(const struct pf_command *command, const char *name, const struct 
         return pf_usage_error(command, "%s: none of claude-code, codex, cursor, vscode", name);
     if (wrong)
         return pf_usage_error(command, "%s", wrong);
-    if (!check_words(options, &status))
-        return status;
     path = file_of(client, user);
     value = options->url ? reached(client, options) : started(client, options, user, main_word);
     if (!path || json_object_size(value) < 1) {

@@ -189,8 +189,9 @@ static bool take(const struct pf_command *command, struct pf_options *options, i
     return true;
 }
 
-bool pf_options_parse_words(const struct pf_command *command, int argc, char **argv,
-                            struct pf_options *ret_options, int *ret_status)
+/* What pf_options_parse() does with the words alone. */
+static bool parse_words(const struct pf_command *command, int argc, char **argv,
+                        struct pf_options *ret_options, int *ret_status)
 {
     struct option long_options[PF_OWN_FLAGS_MAX + PF_FLAGS_MAX + 1];
     struct pf_options options = { .isolated = true };
@@ -234,7 +235,7 @@ static bool parse_with_policy(const struct pf_command *command, int argc, char *
         return false;
     while (words[count])
         count++;
-    if (!pf_options_parse_words(command, count, words, options, ret_status)) {
+    if (!parse_words(command, count, words, options, ret_status)) {
         free(words);
         return false;
     }
@@ -245,7 +246,7 @@ static bool parse_with_policy(const struct pf_command *command, int argc, char *
 bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
                       struct pf_options *ret_options, int *ret_status)
 {
-    if (!pf_options_parse_words(command, argc, argv, ret_options, ret_status))
+    if (!parse_words(command, argc, argv, ret_options, ret_status))
         return false;
     /* Servers have a policy in any case. 'config' looks at it, and does not use it. */
     if (!pf_mcp_extras || command->bit & PF_FOR_CONFIG ||

@@ -130,10 +130,6 @@ struct pf_flag {
 bool pf_options_parse(const struct pf_command *command, int argc, char **argv,
                       struct pf_options *ret_options, int *ret_status);
 
-/* The same of the words alone, whatever a policy says. */
-bool pf_options_parse_words(const struct pf_command *command, int argc, char **argv,
-                            struct pf_options *ret_options, int *ret_status);
-
 void pf_options_done(struct pf_options *options);
 
 /* Whether an option was given; whether a command takes it. Neither is so for an unknown name. */
