@@ -106,11 +106,13 @@ def mcp_call_with_timeout(run: RemoteRunner) -> None:
 
 
 def mcp_dry_run(run: RemoteRunner, tmp: Path) -> None:
-    """A dry run tells of what could not be fetched, as the sync itself does."""
+    """A dry run tells of what could not be fetched, as the sync itself does; a socket is nothing to
+    fetch."""
     seed = tmp / "seed of the server"
     seed.mkdir()
     with McpServer(run, "--seed", seed) as server:
-        server.call("execute", command="echo > new.md; echo > Makefile; truncate -s 17G huge.md")
+        server.call("execute", command="echo > new.md; echo > Makefile; truncate -s 17G huge.md; "
+                    "python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s.md\")'")
         plan = server.call("sync", dry_run=True)
         assert (plan["files"], list(seed.iterdir())) == (1, [])
         assert [error.partition(":")[0] for error in plan["errors"]] == ["huge.md"], plan

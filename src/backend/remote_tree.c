@@ -208,9 +208,14 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
             continue;
         if (plan)
             r = plan_left(path, record[0] == 'd', include, exclude, plan);
-        if (r < 0 || record[0] == 'd' || !pf_globs_match(include, path, path_len, false) ||
+        if (r < 0 || record[0] == 'd' || !pf_globs_match_whole(include, path, path_len, false) ||
             pf_globs_match_whole(exclude, path, path_len, false))
             continue;
+        if (record[0] == 's') { /* tar takes none along */
+            if (plan)
+                r = pf_copy_plan_add(plan, path, false, PINFOLD_PLAN_SKIP, 0, PF_COPY_NO_FILE);
+            continue;
+        }
         size = record[0] == 'f' ? size : 0;
         if (size > FLUSH_MAX || wanted->bytes + size > FLUSH_MAX) {
             r = pf_buf_append(&wanted->large, path, path_len + 1);

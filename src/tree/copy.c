@@ -378,7 +378,7 @@ static int visit(struct tour *tour, const struct pf_walk_entry *entry)
     if (entry->type == PF_WALK_LINK)
         return take_link(tour, entry);
     if (entry->type == PF_WALK_SPECIAL)
-        return skip(tour, entry, "no regular file but a FIFO, socket or device");
+        return skip(tour, entry, PF_COPY_NO_FILE);
     return take_file(tour, entry);
 }
 

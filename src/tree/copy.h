@@ -45,9 +45,10 @@ struct pf_copy_result {
 int pf_copy_tree(const struct pf_copy_options *options, struct pf_copy_result *ret,
                  struct pinfold_error *err);
 
-/* What a plan says of what is left out by patterns. */
+/* What a plan says of what is left out. */
 #define PF_COPY_EXCLUDED "excluded by a pattern"
 #define PF_COPY_UNMATCHED "not matched by an include pattern"
+#define PF_COPY_NO_FILE "no regular file but a FIFO, socket or device"
 
 /* Add to a plan; reason is static text. Returns 0 or -PINFOLD_ENOMEM. */
 int pf_copy_plan_add(struct pinfold_plan *plan, const char *path, bool is_dir,

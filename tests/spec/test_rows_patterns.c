@@ -418,6 +418,40 @@ static void row_014_kinds_that_no_pattern_names_are_not_synced(void **state)
     spec_is(s, "dest/src/main.c", "c");
 }
 
+/* All below a directory that is named is meant, by whatever way it comes home. */
+static void row_014_all_below_a_directory_that_is_named_is_synced(void **state)
+{
+    static const char *const home[] = { "src/deep/b.txt", "src/deep/c/d.txt", "lib/e.txt",
+                                        "x/y/keep/f.txt" };
+    static const char *const stays[] = { "src/a.txt", "src/deep/.env", "other/g.txt" };
+    struct spec *s = *state;
+    struct pinfold_sync_policy policy = { .sync_include_patterns =
+                                                  LIST("src/deep", "lib/", "**/keep") };
+    struct pinfold_sandbox_options options = spec_options(s);
+    struct pinfold_plan plan = { 0 };
+    char path[64];
+
+    options.sync_policy = &policy;
+    spec_start(s, &options);
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "ws/%s", home[i]);
+        spec_put(s, path, "text");
+    }
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof(path), "ws/%s", stays[i]);
+        spec_put(s, path, "never");
+    }
+    spec_ok(s, pinfold_sandbox_plan_flush(s->sandbox, spec_at(s, "dest"), &plan, NULL, &s->err));
+    assert_int_equal(plan.files, 4);
+    pinfold_plan_done(&plan);
+    spec_flush(s);
+    assert_int_equal(s->sync.files_synced, 4);
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "dest/%s", home[i]);
+        spec_is(s, path, "text");
+    }
+}
+
 static void row_015_same_root_is_a_noop(void **state)
 {
     struct spec *s = *state;
@@ -530,6 +564,7 @@ int main(void)
         SPEC_TEST(row_012_flush_never_deletes),
         SPEC_TEST(row_013_flush_overwrites_what_differs_and_leaves_the_rest_alone),
         SPEC_TEST(row_014_kinds_that_no_pattern_names_are_not_synced),
+        SPEC_TEST(row_014_all_below_a_directory_that_is_named_is_synced),
         SPEC_TEST(row_015_same_root_is_a_noop),
         SPEC_TEST(row_015_a_nested_seed_is_refused_before_any_copy),
         SPEC_TEST(row_015_a_nested_destination_is_refused_before_any_copy),
