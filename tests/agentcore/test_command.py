@@ -357,6 +357,8 @@ def test_an_agent_works_there_and_its_changes_come_home(run: Runner, project: Pa
     assert run.sessions() == ["TERMINATED"]
     [body] = run.sent("StartCodeInterpreterSession")
     assert body["sessionTimeoutSeconds"] == 7200
+    # Commands that a time can end, of which the help says one.
+    assert "startCommandExecution" in {one["name"] for one in run.sent("InvokeCodeInterpreter")}
 
 
 def test_the_time_of_an_agent_s_commands_is_kept(run: Runner, tmp_path: Path) -> None:
