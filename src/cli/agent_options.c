@@ -8,7 +8,7 @@
 #include "cli/flags.h"
 #include "cli/numbers.h"
 
-enum { DEFAULT_TURNS = 100, MOST_TURNS = 100000, SESSION_SECONDS = 7200, COMMAND_SECONDS = 120 };
+enum { DEFAULT_TURNS = 100, MOST_TURNS = 100000, SESSION_SECONDS = 7200 };
 
 /* ---- taking values in ---- */
 
@@ -123,8 +123,8 @@ const char *pf_agent_options_complete(struct pf_options *options)
     if (options->agentcore && !options->session_timeout)
         options->session_timeout = SESSION_SECONDS; /* it is stopped at the end in any case */
     /* The service has none of its own: see new_agentcore() of remote.c. */
-    if (options->agentcore && !(options->timeout_seconds > 0))
-        options->timeout_seconds = COMMAND_SECONDS;
+    if (options->agentcore)
+        options->timeout_seconds = pf_options_seconds(options);
     /* A person looks at what comes home, or says that nobody needs to: no kind stays behind. */
     if (!options->include[0])
         options->include = everything;

@@ -148,6 +148,9 @@ int pf_options_each(const struct pf_command *command, int argc, char **argv,
 /* Whether the workspace is elsewhere, made by a service for this run, and gone after it. */
 bool pf_options_remote(const struct pf_options *options);
 
+/* How long a command has, where it says nothing itself. */
+double pf_options_seconds(const struct pf_options *options);
+
 /* Complain about how a command was called, and say where its help is. Returns the exit status. */
 int pf_usage_error(const struct pf_command *command, const char *format, ...)
         __attribute__((format(printf, 2, 3)));

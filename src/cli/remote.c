@@ -6,7 +6,6 @@
 #include "cli/extras.h"
 
 /* A session of this length is what the service gives by default, and at most. */
-enum { DEFAULT_TIMEOUT = 120 }; /* of a command, as on this machine */
 enum { DEFAULT_SESSION = 900, LONGEST_SESSION = 28800, SLACK = 120 };
 
 /* A session that ended before the time of --timeout would make that a lie. */
@@ -49,8 +48,7 @@ static int new_daytona(const struct pf_options *options, struct pinfold_backend 
     daytona.target = options->target;
     daytona.snapshot = options->snapshot;
     daytona.image = options->image;
-    daytona.timeout_seconds =
-            options->timeout_seconds > 0 ? options->timeout_seconds : DEFAULT_TIMEOUT;
+    daytona.timeout_seconds = pf_options_seconds(options);
     daytona.max_output_bytes = options->max_output_bytes;
     daytona.env = options->env;
     return pinfold_daytona_template_new(&daytona, ret_backend, err);

@@ -18,7 +18,6 @@
 #include "cli/say.h"
 #include "cli/stream.h"
 
-#define DEFAULT_TIMEOUT_SECONDS 120.0
 #define NO_TIMEOUT_SECONDS 1e9
 /* How long the library may take to kill the command at its deadline before a write to a reader
  * that does not read is given up. */
@@ -147,7 +146,7 @@ static int execute(struct run *run)
 {
     struct pinfold_execute_options what = PINFOLD_EXECUTE_OPTIONS_INIT;
     struct pinfold_error err = PINFOLD_ERROR_INIT;
-    double seconds = run->options.timeout_seconds;
+    double seconds = pf_options_seconds(&run->options);
     int r;
 
     if (run->options.command[1])
@@ -155,8 +154,8 @@ static int execute(struct run *run)
     else
         what.command = run->options.command[0];
     /* Without --timeout it is the service that ends a command. */
-    if (!(seconds > 0))
-        seconds = run->options.agentcore ? NO_TIMEOUT_SECONDS : DEFAULT_TIMEOUT_SECONDS;
+    if (run->options.agentcore && !(run->options.timeout_seconds > 0))
+        seconds = NO_TIMEOUT_SECONDS;
     what.timeout_seconds = seconds;
     if (run->report) {
         what.max_output_bytes = run->options.max_output_bytes;

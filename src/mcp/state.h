@@ -8,9 +8,6 @@
 #include "mcp/call.h"
 #include "mcp/clock.h"
 
-/* A command has, when neither it nor --timeout says more. */
-#define PF_MCP_COMMAND_SECONDS 120.0
-
 enum pf_mcp_life {
     PF_MCP_CLOSED,
     PF_MCP_MOVING, /* somebody opens or closes it: wait for him */

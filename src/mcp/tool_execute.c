@@ -55,11 +55,9 @@ static const char output[] =
 
 static char *describe(const struct pf_options *options)
 {
-    double seconds =
-            options->timeout_seconds > 0 ? options->timeout_seconds : PF_MCP_COMMAND_SECONDS;
     char *text;
 
-    return asprintf(&text, description, seconds) < 0 ? NULL : text;
+    return asprintf(&text, description, pf_options_seconds(options)) < 0 ? NULL : text;
 }
 
 /* What is to be done with output while it comes. */

@@ -81,8 +81,7 @@ static int open_box(struct pf_mcp_server *server, const char *root, struct pinfo
         options.seed = root;
     /* What the tool execute promises is kept wherever it runs. A service that only ends commands
      * when they are begun for that is told so by there being a time. */
-    if (!(options.timeout_seconds > 0))
-        options.timeout_seconds = PF_MCP_COMMAND_SECONDS;
+    options.timeout_seconds = pf_options_seconds(&options);
     box->also = pf_mcp_audit_sink(&server->audit);
     box->goes_on = true;
     if (!place && !pf_options_remote(&options)) {
