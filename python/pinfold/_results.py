@@ -49,6 +49,9 @@ class ExecuteResult:
     limits_hit: list[str] = field(default_factory=list)
     #: All of the output, when spool_bytes was given.
     spool: Spool | None = None
+    #: The process that watched the command was killed, by the command perhaps, and so was it:
+    #: exit_code is 137, and what it used is not known.
+    supervisor_lost: bool = False
     _stdout_length: int | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -65,7 +68,8 @@ class ExecuteResult:
         parts = [f"exit_code={self.exit_code}", f"output={_short(self.output)}"]
         if self.stderr:
             parts.append(f"stderr={_short(self.stderr)}")
-        parts += [name for name in ("truncated", "timed_out") if getattr(self, name)]
+        parts += [name for name in ("truncated", "timed_out", "supervisor_lost")
+                  if getattr(self, name)]
         if self.limit:
             parts.append(f"limit={self.limit!r}")
         return f"ExecuteResult({', '.join(parts)})"
@@ -73,10 +77,11 @@ class ExecuteResult:
     @classmethod
     def _of(cls, raw: tuple[Any, ...]) -> ExecuteResult:
         (output, exit_code, truncated, stderr, timed_out, stdout_length, stdout_bytes, stderr_bytes,
-         duration, background, cpu, peak, sandbox_peak, limit, limits_hit, spool) = raw
+         duration, background, cpu, peak, sandbox_peak, limit, limits_hit, spool,
+         supervisor_lost) = raw
         return cls(output, exit_code, truncated, stderr, timed_out, stdout_bytes, stderr_bytes,
                    duration, background, cpu, peak, sandbox_peak, limit, limits_hit,
-                   None if spool is None else Spool(spool), stdout_length)
+                   None if spool is None else Spool(spool), supervisor_lost, stdout_length)
 
 
 class Spool:
@@ -212,6 +217,8 @@ class TerminalExit:
     peak_bytes: int
     #: The limit that ended it, "time" say.
     limit: str | None = None
+    #: As ExecuteResult has it.
+    supervisor_lost: bool = False
 
 
 def seed_result(raw: tuple[Any, ...] | None) -> WorkspaceSeedResult | None:

@@ -148,7 +148,7 @@ PyObject *pf_executed_from(struct pinfold_execute_result *result)
 
     result->spool = NULL;
     return Py_BuildValue(
-            "NiNNNnKKdIdKKNNN",
+            "NiNNNnKKdIdKKNNNN",
             PyUnicode_DecodeUTF8(result->output, (Py_ssize_t)result->output_len, "replace"),
             result->exit_code, PyBool_FromLong(result->truncated),
             PyUnicode_DecodeUTF8(result->stderr_text, (Py_ssize_t)result->stderr_len, "replace"),
@@ -158,5 +158,6 @@ PyObject *pf_executed_from(struct pinfold_execute_result *result)
             (double)result->duration_ns / 1e9, result->background, (double)result->cpu_ns / 1e9,
             (unsigned long long)result->peak_bytes, (unsigned long long)result->sandbox_peak_bytes,
             result->limit ? pf_text_from(pinfold_limit_name(result->limit)) : Py_BuildValue(""),
-            limits_hit(result->limits_hit), pf_spool_from(spool));
+            limits_hit(result->limits_hit), pf_spool_from(spool),
+            PyBool_FromLong(result->supervisor_lost));
 }

@@ -225,17 +225,19 @@ static int run_wait(void *ctx, struct pinfold_cancel *cancel, struct pinfold_err
     return pinfold_terminal_wait(args->terminal, args->timeout, &args->end, cancel, err);
 }
 
-/* (exit_code, timed_out, killed, output_bytes, duration, cpu, peak_bytes, limit) */
+/* (exit_code, timed_out, killed, output_bytes, duration, cpu, peak_bytes, limit, supervisor_lost)
+ */
 static PyObject *convert_wait(void *ctx, int r)
 {
     const struct pinfold_terminal_exit *end = &((struct terminal_args *)ctx)->end;
 
     (void)r;
-    return Py_BuildValue("iNNKddKz", end->exit_code, PyBool_FromLong(end->timed_out),
+    return Py_BuildValue("iNNKddKzN", end->exit_code, PyBool_FromLong(end->timed_out),
                          PyBool_FromLong(end->killed), (unsigned long long)end->output_bytes,
                          (double)end->duration_ns / 1e9, (double)end->cpu_ns / 1e9,
                          (unsigned long long)end->peak_bytes,
-                         end->limit ? pinfold_limit_name(end->limit) : NULL);
+                         end->limit ? pinfold_limit_name(end->limit) : NULL,
+                         PyBool_FromLong(end->supervisor_lost));
 }
 
 static const struct pf_operation wait_terminal = { "wait",   sizeof(struct terminal_args),

@@ -415,3 +415,19 @@ def test_works_on_a_terminal(root: Path) -> None:
             with pytest.raises((asyncio.CancelledError, Exception)):
                 await reading
     run(main())
+
+
+def test_says_that_a_command_killed_what_watches_it(tmp_path: Path) -> None:
+    """An end like any other, which the exit status alone does not tell from a signal's."""
+    async def main() -> None:
+        async with Sandbox("unwatched", IsolatedSandboxBackend(tmp_path / "w"), 60) as sandbox:
+            killed = await sandbox.execute("kill -9 $$")
+            assert (killed.exit_code, killed.supervisor_lost) == (137, False)
+            lost = await sandbox.execute("echo made; kill -9 $PPID; sleep 1000")
+            assert (lost.exit_code, lost.stdout, lost.supervisor_lost) == (137, "made\n", True)
+            assert "supervisor_lost" in repr(lost)
+            for victim, expected in ("$$", False), ("$PPID", True):
+                async with await sandbox.open_terminal(f"kill -9 {victim}; sleep 1000") as terminal:
+                    end = await terminal.wait()
+                    assert (end.exit_code, end.supervisor_lost) == (137, expected)
+    run(main())
