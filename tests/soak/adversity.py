@@ -12,6 +12,7 @@ import resource
 import signal
 import threading
 import urllib.request
+from pathlib import Path
 from typing import Any, Callable, Iterator
 
 from place import Place
@@ -30,9 +31,10 @@ def killing(rng: random.Random, victim: Callable[[], int | None],
         done.wait(moment)
         pid = victim()
         if pid:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+                name = Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
                 os.kill(pid, signal.SIGKILL)
-                told(f"killed {pid} after {moment * 1000:.1f} ms")
+                told(f"killed {pid}, {name}, after {moment * 1000:.1f} ms")
 
     thread = threading.Thread(target=strike)
     thread.start()
