@@ -15,7 +15,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
-from place import Place
+from place import COMMANDS, Place
 
 A_WHILE = 10  # seconds
 SLACK = 40  # milliseconds within which most operations are over
@@ -48,15 +48,17 @@ def killing(rng: random.Random, victim: Callable[[], int | None],
 def someone_inside(rng: random.Random, place: Place, owner: int, local: bool,
                    count: Callable[[str], None]) -> Callable[[], int | None]:
     """A process that the owner has started, and which need not be its child: the first one of a
-    sandbox, a supervisor, a command. local: nobody holds what a supervisor outside of a sandbox has
-    started but itself."""
+    sandbox, a supervisor, a command. What is about to be one of the former has the name of who has
+    started it, which may be any. local: nobody holds what a supervisor outside of a sandbox has
+    started but itself, and so it is commands alone: when one is struck after a long look at all
+    processes, it is a command still."""
     def find() -> int | None:
         found = [one for one in place.descendants()
-                 if one[0] != owner and not (local and one[1].startswith("pinfold"))]
+                 if one[0] != owner and (one[1] in COMMANDS or not local)]
         if not found:
             return None
         name = rng.choice(sorted({name for _, name in found}))
-        count(name if name.startswith("pinfold") else "command")
+        count("command" if name in COMMANDS else name if name.startswith("pinfold") else "unnamed")
         return rng.choice([pid for pid, its in found if its == name])
     return find
 

@@ -381,9 +381,9 @@ class Lasting(Episode):
         """Supervisors are replaced, nobody misses a keeper; without its first process a sandbox is
         at its end."""
         self.count(f"killed {name}")
-        self.unkept |= name in ("command", "pinfold-keeper")  # which has not its name at once
+        self.unkept |= name in ("unnamed", "pinfold-keeper")
         self.spoiled |= name not in ("command", "pinfold-super", "pinfold-keeper")
-        self.shaken |= name == "pinfold-super"
+        self.shaken |= name in ("unnamed", "pinfold-super")
 
     def is_excused(self, code: int, in_trouble: bool) -> bool:
         """Whether a command may end like that. A supervisor may get its next one before it dies."""
