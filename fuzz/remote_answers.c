@@ -174,7 +174,7 @@ static void fuzz_choose(const struct pf_buf *text)
     struct pinfold_error err = PINFOLD_ERROR_INIT;
 
     demand(pf_remote_choose(text, &request, &wanted, &err) == 0);
-    demand(wanted.names.len + wanted.large.len <= text->len + 1);
+    demand(wanted.names.len + wanted.large.len + wanted.closed.len <= text->len + 1);
     demand(wanted.bytes < UINT64_C(1) << 40);
     for (size_t at = 0; at < wanted.names.len; at += strlen(wanted.names.data + at) + 1) {
         const char *name = wanted.names.data + at;

@@ -7,9 +7,25 @@ import time
 from pathlib import Path
 from typing import Any
 
+from owners import IS_ROOT
 from remote_runner import PINFOLD, RemoteRunner
 
 LONG = "sleep 30"  # a command that is to be ended much earlier
+
+# Before a command line: nothing is read that modes forbid, by root neither.
+UNPRIVILEGED: tuple[str, ...] = (
+    "setpriv", "--bounding-set=-dac_override,-dac_read_search", "--") if IS_ROOT else ()
+
+# What a command does to directories, an option, and which of them an error is to name.
+CLOSED = [
+    ("chmod 000 src/deep", "--include=src", ["src/deep"]),
+    ("chmod 300 src/deep", "--include=src/**/*.txt", ["src/deep"]),
+    ("chmod 600 src/deep", "--include=src", ["src/deep"]),
+    ("chmod 000 src lib", "--include=*.txt", ["lib", "src"]),
+    ("chmod 000 src lib", "--include=/lib/", ["lib"]),
+    ("chmod 000 src/deep", "--exclude=deep", []),
+    ("chmod 000 src/deep", "--exclude=/src", []),
+]
 
 
 class McpServer:
@@ -118,6 +134,42 @@ def mcp_dry_run(run: RemoteRunner, tmp: Path) -> None:
         assert [error.partition(":")[0] for error in plan["errors"]] == ["huge.md"], plan
         assert len(server.call("sync")["errors"]) == 1
         assert [one.name for one in seed.iterdir()] == ["new.md"]
+
+
+def sync_from(run: RemoteRunner, backend: str, home: Path, option: str,
+              command: str) -> tuple[int, list[str], list[str]]:
+    """The exit status, what could not come home, and what has."""
+    words = [*(UNPRIVILEGED if backend == "local" else ()), PINFOLD, "run", "--json", "--backend",
+             backend, f"--sync={home}", option, "mkdir -p src/deep lib; echo 1 | "
+             f"tee src/deep/a.txt src/b.txt >lib/c.txt; {command}"]
+    done = subprocess.run(words, env=run.env, cwd=run.here, text=True, capture_output=True,
+                          timeout=180, stdin=subprocess.DEVNULL)
+    return (done.returncode, sorted(json.loads(done.stdout)["sync"]["errors"]),
+            sorted(str(one.relative_to(home)) for one in home.rglob("*.txt")))
+
+
+def closed_directories(run: RemoteRunner, tmp: Path) -> None:
+    """What a command made where nobody can look is not lost without a word: an error tells of the
+    directory, as on this machine, and the rest comes home."""
+    for number, (command, option, names) in enumerate(CLOSED):
+        there = sync_from(run, run.backend, tmp / f"there-{number}", option, command)
+        here = sync_from(run, "local", tmp / f"here-{number}", option, command)
+        assert there[1] == [f'fetch "{name}": it could not be read there' for name in names]
+        assert (there[0], there[2]) == (here[0], here[2]), (command, option, there, here)
+        assert bool(here[1]) == bool(names) and here[0] == (125 if names else 0), (command, here)
+    # The root itself, which is open here in any case.
+    assert sync_from(run, run.backend, tmp / "closed", "--include=src", "chmod 300 .") == (
+        125, ['fetch ".": it could not be read there'], [])
+
+
+def mcp_closed_directory(run: RemoteRunner, tmp: Path) -> None:
+    """A dry run tells of it, too."""
+    seed = tmp / "seed that is closed"
+    seed.mkdir()
+    with McpServer(run, "--seed", seed, "--include", "src") as server:
+        server.call("execute", command="mkdir -p src/deep; echo >src/deep/a; chmod 000 src/deep")
+        assert server.call("sync", dry_run=True)["errors"] == [
+            "src/deep/: it could not be read there"]
 
 
 def mcp_diff(run: RemoteRunner) -> None:

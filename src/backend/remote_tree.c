@@ -24,6 +24,8 @@
 #define FLUSH_MAX ((uint64_t)16 << 30) /* bytes of files that come back at once */
 #define NAMES_TYPED ((size_t)30000)    /* bytes of names that cost no request of their own */
 
+enum { CLOSED = 'x' }; /* in a list, beside the types of find: see list_there() */
+
 void pf_stage_done(struct pf_stage *stage)
 {
     if (stage->fd >= 0)
@@ -144,6 +146,7 @@ void pf_remote_wanted_done(struct pf_remote_wanted *wanted)
 {
     pf_buf_done(&wanted->names);
     pf_buf_done(&wanted->large);
+    pf_buf_done(&wanted->closed);
 }
 
 /* Whether it is a path below the root, as find prints them: what prints may be another find. */
@@ -184,8 +187,36 @@ static int plan_left(const char *path, bool is_dir, const struct pf_globs *inclu
     return 0;
 }
 
+/* A directory that nobody could look into: an error where a copy would have entered it. */
+static int choose_closed(const char *path, size_t len, const struct pf_globs *include,
+                         const struct pf_globs *exclude, struct pf_remote_wanted *wanted)
+{
+    if (pf_globs_match_whole(exclude, path, len, true) ||
+        !(pf_globs_match_whole(include, path, len, true) ||
+          pf_globs_could_match_below(include, path, len)))
+        return 0;
+    return pf_buf_append(&wanted->closed, path, len + 1);
+}
+
 /* The copier decides; this only leaves out what it would not take anyway, and what cannot be: the
  * disk there has 10 GB, and who claims more has a file of holes, which would come here as zeros. */
+static int choose_file(char type, uint64_t size, const char *path, size_t len,
+                       const struct pf_globs *include, const struct pf_globs *exclude,
+                       struct pinfold_plan *plan, struct pf_remote_wanted *wanted)
+{
+    if (!pf_globs_match_whole(include, path, len, false) ||
+        pf_globs_match_whole(exclude, path, len, false))
+        return 0;
+    if (type == 's') /* tar takes none along */
+        return plan ? pf_copy_plan_add(plan, path, false, PINFOLD_PLAN_SKIP, 0, PF_COPY_NO_FILE)
+                    : 0;
+    size = type == 'f' ? size : 0;
+    if (size > FLUSH_MAX || wanted->bytes + size > FLUSH_MAX)
+        return pf_buf_append(&wanted->large, path, len + 1);
+    wanted->bytes += size + 2 * len + (4 << 10);
+    return pf_buf_append(&wanted->names, path, len + 1);
+}
+
 static int choose(const struct pf_buf *listing, const struct pf_globs *include,
                   const struct pf_globs *exclude, struct pinfold_plan *plan,
                   struct pf_remote_wanted *wanted)
@@ -194,7 +225,7 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
 
     for (size_t at = 0, len; r == 0 && at < listing->len; at += len + 1) {
         const char *record = listing->data + at;
-        char *path;
+        char type = record[0], *path;
         uint64_t size = 0;
         size_t path_len;
         len = strlen(record);
@@ -204,34 +235,28 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
         if (*path != ' ')
             continue;
         path_len = strlen(++path);
+        if (type == CLOSED && strcmp(path, ".") == 0)
+            r = pf_buf_append(&wanted->closed, path, path_len + 1);
         if (!is_below(path))
             continue;
         if (plan)
-            r = plan_left(path, record[0] == 'd', include, exclude, plan);
-        if (r < 0 || record[0] == 'd' || !pf_globs_match_whole(include, path, path_len, false) ||
-            pf_globs_match_whole(exclude, path, path_len, false))
-            continue;
-        if (record[0] == 's') { /* tar takes none along */
-            if (plan)
-                r = pf_copy_plan_add(plan, path, false, PINFOLD_PLAN_SKIP, 0, PF_COPY_NO_FILE);
-            continue;
-        }
-        size = record[0] == 'f' ? size : 0;
-        if (size > FLUSH_MAX || wanted->bytes + size > FLUSH_MAX) {
-            r = pf_buf_append(&wanted->large, path, path_len + 1);
-            continue;
-        }
-        wanted->bytes += size + 2 * path_len + (4 << 10);
-        r = pf_buf_append(&wanted->names, path, path_len + 1);
+            r = plan_left(path, type == 'd' || type == CLOSED, include, exclude, plan);
+        if (r == 0 && type == CLOSED)
+            r = choose_closed(path, path_len, include, exclude, wanted);
+        else if (r == 0 && type != 'd')
+            r = choose_file(type, size, path, path_len, include, exclude, plan, wanted);
     }
     return r;
 }
 
+/* A directory that cannot be read or searched is one of a kind of its own, CLOSED, which nothing
+ * else would tell; so is "." when find fails for more than what was deleted meanwhile: anything may
+ * be left out then. */
 static int list_there(const struct pf_remote *remote, struct pf_buf *ret,
                       struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     _cleanup_close_ int fd = pf_remote_unnamed(err);
-    char script[PF_REMOTE_NAME_MAX + 100];
+    char script[PF_REMOTE_NAME_MAX + 350];
     off_t size;
     ssize_t n;
     int r;
@@ -239,7 +264,11 @@ static int list_there(const struct pf_remote *remote, struct pf_buf *ret,
     if (fd < 0)
         return fd;
     snprintf(script, sizeof(script),
-             "cd '%s' && { find . -mindepth 1 -printf '%%y %%s %%P\\0'; :; }", remote->root);
+             "cd '%s' && { e=$(LC_ALL=C find . -mindepth 1 "
+             "-type d \\( ! -readable -o ! -executable \\) -printf '%c 0 %%P\\0' -prune -o "
+             "-printf '%%y %%s %%P\\0' 2>&1 >&3) || { printf '%%s\\n' \"$e\" | "
+             "grep -qv ': No such file or directory$' && printf '%c 0 .\\0'; }; :; } 3>&1",
+             remote->root, CLOSED, CLOSED);
     r = remote->fetch(remote->box, script, PF_REMOTE_LIST_MAX, fd, cancel, err);
     if (r < 0)
         return r;
@@ -320,6 +349,8 @@ bool pf_remote_is_in(int stage_fd, const char *path)
     return parent >= 0 && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+#define NOT_READ "it could not be read there"
+
 /* A plan has such a path as an entry of its own; nothing else would tell of it. */
 static int plan_missing(const struct pf_remote_wanted *wanted, int stage_fd,
                         struct pinfold_plan *plan, struct pinfold_error *err)
@@ -329,7 +360,10 @@ static int plan_missing(const struct pf_remote_wanted *wanted, int stage_fd,
     for (size_t at = 0; r == 0 && at < wanted->names.len; at += strlen(wanted->names.data + at) + 1)
         if (!pf_remote_is_in(stage_fd, wanted->names.data + at))
             r = pf_copy_plan_add(plan, wanted->names.data + at, false, PINFOLD_PLAN_ERROR, 0,
-                                 "it could not be read there");
+                                 NOT_READ);
+    for (size_t at = 0; r == 0 && at < wanted->closed.len;
+         at += strlen(wanted->closed.data + at) + 1)
+        r = pf_copy_plan_add(plan, wanted->closed.data + at, true, PINFOLD_PLAN_ERROR, 0, NOT_READ);
     for (size_t at = 0; r == 0 && at < wanted->large.len; at += strlen(wanted->large.data + at) + 1)
         r = pf_copy_plan_add(plan, wanted->large.data + at, false, PINFOLD_PLAN_ERROR, 0,
                              "all together it is more than is fetched at once");
@@ -345,9 +379,13 @@ static int note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
         const char *path = wanted->names.data + at;
         if (pf_remote_is_in(stage_fd, path))
             continue;
-        if (pf_strings_addf(errors, "fetch \"%s\": it could not be read there", PF_QUOTE(path)) < 0)
+        if (pf_strings_addf(errors, "fetch \"%s\": " NOT_READ, PF_QUOTE(path)) < 0)
             return pf_fail_nomem(err);
     }
+    for (size_t at = 0; at < wanted->closed.len; at += strlen(wanted->closed.data + at) + 1)
+        if (pf_strings_addf(errors, "fetch \"%s\": " NOT_READ, PF_QUOTE(wanted->closed.data + at)) <
+            0)
+            return pf_fail_nomem(err);
     for (size_t at = 0; at < wanted->large.len; at += strlen(wanted->large.data + at) + 1)
         if (pf_strings_addf(errors, "fetch \"%s\": all together it is more than %llu bytes",
                             PF_QUOTE(wanted->large.data + at), (unsigned long long)FLUSH_MAX) < 0)

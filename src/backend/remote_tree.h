@@ -45,12 +45,14 @@ int pf_remote_sync(const struct pf_remote *remote, const struct pinfold_sync_req
 struct pf_remote_wanted {
     struct pf_buf names;
     uint64_t bytes;
-    struct pf_buf large; /* names of what is too large, likewise */
+    struct pf_buf large;  /* names of what is too large, likewise */
+    struct pf_buf closed; /* of directories in which nobody could look for anything */
 };
 enum { PF_REMOTE_LIST_MAX = 512 << 20 }; /* bytes of names */
-#define PF_REMOTE_WANTED_INIT                                                              \
-    {                                                                                      \
-        .names = PF_BUF_INIT(PF_REMOTE_LIST_MAX), .large = PF_BUF_INIT(PF_REMOTE_LIST_MAX) \
+#define PF_REMOTE_WANTED_INIT                                                               \
+    {                                                                                       \
+        .names = PF_BUF_INIT(PF_REMOTE_LIST_MAX), .large = PF_BUF_INIT(PF_REMOTE_LIST_MAX), \
+        .closed = PF_BUF_INIT(PF_REMOTE_LIST_MAX)                                           \
     }
 void pf_remote_wanted_done(struct pf_remote_wanted *wanted);
 /* Fetch that into a stage; what is not there, or cannot be read, does not come. follow: give what

@@ -216,9 +216,11 @@ class Fake:
         return parts(answer.body)
 
 
-def start_fake(directory: Path, *options: str) -> Fake:
+def start_fake(directory: Path, *options: str, before: tuple[str, ...] = ()) -> Fake:
+    """before: words of the command line that starts it."""
     process = subprocess.Popen(
-        [sys.executable, "-B", str(FAKE), "--leash", "--directory", str(directory), *options],
+        [*before, sys.executable, "-B", str(FAKE), "--leash", "--directory", str(directory),
+         *options],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     told = json.loads(process.stdout.readline())
     return Fake(process, told["endpoint"], Path(told["directory"]))

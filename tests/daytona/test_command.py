@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import remote_faces
-from daytona_client import KEY, Fake, wait_until
+from daytona_client import KEY, Fake, end_fake, start_fake, wait_until
 from remote_runner import PINFOLD, RemoteRunner
 
 
@@ -303,3 +303,15 @@ def test_a_dry_run_tells_what_a_sync_could_not_fetch(run: Runner, tmp_path: Path
 
 def test_a_diff_does_not_call_nothing_what_it_did_not_look_for(run: Runner) -> None:
     remote_faces.mcp_diff(run)
+
+
+def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    place = tmp_path / "fake"
+    place.mkdir()
+    fake = start_fake(place, before=remote_faces.UNPRIVILEGED)
+    try:
+        run = Runner(fake, tmp_path)
+        remote_faces.closed_directories(run, tmp_path)
+        remote_faces.mcp_closed_directory(run, tmp_path)
+    finally:
+        assert end_fake(fake) == (0, "")
