@@ -120,8 +120,7 @@ const char *pf_agent_options_complete(struct pf_options *options)
         wrong = check_ends(options);
     if (!agent->max_turns)
         agent->max_turns = DEFAULT_TURNS;
-    if (options->agentcore && !options->session_timeout)
-        options->session_timeout = SESSION_SECONDS; /* it is stopped at the end in any case */
+    options->least_session = SESSION_SECONDS; /* it is stopped at the end in any case */
     /* The service has none of its own: see new_agentcore() of remote.c. */
     if (options->agentcore)
         options->timeout_seconds = pf_options_seconds(options);

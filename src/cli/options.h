@@ -63,7 +63,8 @@ struct pf_options {
     const char *rootfs;
     struct pinfold_limits limits;
     const char *region, *profile, *interpreter, *endpoint;
-    uint64_t session_timeout; /* seconds */
+    uint64_t session_timeout; /* seconds; 0: what the command's time needs, and at least: */
+    unsigned least_session;   /* 0: the service's default */
     const char *target, *snapshot, *image;
 
     /* Commands, and what is told of them. */

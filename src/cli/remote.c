@@ -11,13 +11,14 @@ enum { DEFAULT_SESSION = 900, LONGEST_SESSION = 28800, SLACK = 120 };
 /* A session that ended before the time of --timeout would make that a lie. */
 static unsigned session_seconds(const struct pf_options *options)
 {
+    unsigned least = options->least_session ? options->least_session : DEFAULT_SESSION;
     double wanted = options->timeout_seconds + SLACK;
 
     if (options->session_timeout)
         return (unsigned)options->session_timeout;
     if (wanted > LONGEST_SESSION)
         return LONGEST_SESSION;
-    return wanted > DEFAULT_SESSION ? (unsigned)wanted : DEFAULT_SESSION;
+    return wanted > least ? (unsigned)wanted : least;
 }
 
 static int new_agentcore(const struct pf_options *options, struct pinfold_backend **ret_backend,

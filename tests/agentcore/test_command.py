@@ -188,6 +188,12 @@ def test_a_session_outlives_the_timeout(run: Runner) -> None:
     assert run("--timeout", "5000", "--session-timeout", "60", "true").returncode == 0
     assert [body["sessionTimeoutSeconds"]
             for body in run.sent("StartCodeInterpreterSession")] == [5120, 900, 60]
+    run.fake.control("reset")
+    for execute in run.execute_by_agent, run.execute_by_client:
+        for seconds in "50", "10000", "100000":
+            execute("true", "--timeout", seconds)
+    assert [body["sessionTimeoutSeconds"] for body in run.sent("StartCodeInterpreterSession")] == [
+        7200, 10120, 28800, 900, 10120, 28800]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
