@@ -172,6 +172,18 @@ def mcp_closed_directory(run: RemoteRunner, tmp: Path) -> None:
             "src/deep/: it could not be read there"]
 
 
+def mcp_growing_file(run: RemoteRunner, tmp: Path) -> None:
+    """A log that is written to while the results are fetched does not keep the others from home."""
+    seed = tmp / "seed with a log"
+    seed.mkdir()
+    with McpServer(run, "--seed", seed) as server:
+        server.call("execute", command="echo precious > a.md; head -c 100000 /dev/zero > log.md")
+        server.call("start_process", wait_seconds=0.5,
+                    command="while :; do head -c 100000 /dev/zero >> log.md; sleep 0.01; done")
+        assert server.call("sync")["files"] >= 1
+    assert (seed / "a.md").read_text() == "precious\n"
+
+
 def mcp_diff(run: RemoteRunner) -> None:
     """What a diff did not look for it does not call nothing."""
     with McpServer(run) as server:

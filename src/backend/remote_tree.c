@@ -22,6 +22,7 @@
 #define TEXT_MAX ((size_t)16 << 20)
 #define SCRIPT_MAX ((size_t)1 << 20)
 #define FLUSH_MAX ((uint64_t)16 << 30) /* bytes of files that come back at once */
+#define GROWTH_MAX ((uint64_t)1 << 30) /* bytes by which those grow until they do */
 #define NAMES_TYPED ((size_t)30000)    /* bytes of names that cost no request of their own */
 
 enum { CLOSED = 'x' }; /* in a list, beside the types of find: see list_there() */
@@ -333,7 +334,7 @@ int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wante
                       "[ $? -le 2 ]",
                       follow ? inside : "", follow ? "-h" : "");
     r = r < 0 ? pf_fail_nomem(err)
-              : remote->fetch(remote->box, script.data, wanted->bytes + (64 << 10), fd, cancel,
+              : remote->fetch(remote->box, script.data, wanted->bytes + GROWTH_MAX, fd, cancel,
                               err);
     if (r < 0 && name[0])
         remote->forget(remote->box, name);

@@ -391,6 +391,10 @@ def test_a_diff_does_not_call_nothing_what_it_did_not_look_for(run: Runner) -> N
     remote_faces.mcp_diff(run)
 
 
+def test_a_file_that_grows_keeps_no_other_from_home(run: Runner, tmp_path: Path) -> None:
+    remote_faces.mcp_growing_file(run, tmp_path)
+
+
 def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     place = tmp_path / "fake"
     place.mkdir()
