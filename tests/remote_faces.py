@@ -28,6 +28,17 @@ CLOSED = [
 ]
 
 
+# What a command does to a directory of the seed, and what is to be told as deleted.
+GONE = [
+    ("chmod 000 src", []),
+    ("rm -r src; ln -s /etc src", ["src/a.txt", "src/deep/b.txt"]),
+    ("rm -r src; ln -s src src", ["src/a.txt", "src/deep/b.txt"]),
+    ("rm -r src; ln -s nowhere src", ["src/a.txt", "src/deep/b.txt"]),
+    ("rm -r src/deep; ln -s .. src/deep", ["src/deep/b.txt"]),
+    ("rm -r src; echo >src", ["src/a.txt", "src/deep/b.txt"]),
+]
+
+
 class McpServer:
     """pinfold mcp on the backend, with one client."""
 
@@ -170,6 +181,27 @@ def mcp_closed_directory(run: RemoteRunner, tmp: Path) -> None:
         server.call("execute", command="mkdir -p src/deep; echo >src/deep/a; chmod 000 src/deep")
         assert server.call("sync", dry_run=True)["errors"] == [
             "src/deep/: it could not be read there"]
+
+
+def agent_with_directories_gone(run: RemoteRunner, tmp: Path) -> None:
+    """Where a directory of the seed cannot be looked into, or is something else now, the rest of an
+    agent's work comes home, and what was deleted is told."""
+    for number, (command, deleted) in enumerate(GONE):
+        seed, script = tmp / f"agent-{number}", tmp / "directories.json"
+        (seed / "src/deep").mkdir(parents=True)
+        for name in "src/a.txt", "src/deep/b.txt", "top.txt":
+            (seed / name).write_text("old\n")
+        script.write_text(json.dumps({"turns": [
+            {"reply": [{"tool": "execute", "input": {"command": f"echo >top.txt; {command}"}}]},
+            {"reply": "Done."}]}))
+        done = subprocess.run(
+            [PINFOLD, "agent", "--backend", run.backend, "--model", f"scripted:{script}", "--yes",
+             "--seed", seed, "do it"], env=run.env, cwd=run.here, text=True, capture_output=True,
+            timeout=180, stdin=subprocess.DEVNULL)
+        told = [line.split()[1] for line in done.stderr.splitlines() if line[:9] == "  deleted"]
+        assert told == deleted, (command, done.stderr)
+        assert (seed / "top.txt").read_text() == "\n", (command, done.stderr)
+        assert done.returncode != 0 and ("Permission denied" in done.stderr) == (not deleted)
 
 
 def mcp_growing_file(run: RemoteRunner, tmp: Path) -> None:

@@ -24,34 +24,86 @@ void pinfold_changes_done(struct pinfold_changes *changes)
 
 /* ---- of a copy that was fetched ---- */
 
-/* Whether what looks deleted is there after all. A link to a directory is listed as one. Returns 1,
- * 0 or a negative code. */
-static int is_there(struct pinfold_backend *backend, const struct pinfold_change *change,
-                    struct pinfold_cancel *cancel, struct pinfold_error *err)
+/* What a directory there has: the last one that was asked for, as most paths are behind others of
+ * the same. */
+struct listing {
+    char *dir;
+    struct pinfold_file_infos infos;
+    struct pinfold_error error; /* of the system, or of a path that leads out of the workspace */
+};
+
+static void listing_done(struct listing *listing)
 {
-    PF_CLEANUP(pinfold_file_infos_done) struct pinfold_file_infos infos = { 0 };
-    struct pinfold_error one = PINFOLD_ERROR_INIT;
-    const char *path = change->path, *slash = strrchr(path, '/');
-    _cleanup_free_ char *dir = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
+    free(listing->dir);
+    pinfold_file_infos_done(&listing->infos);
+    *listing = (struct listing){ .error = PINFOLD_ERROR_INIT };
+}
+
+/* Takes dir. What the system says of it there is in the listing, and no failure. */
+static int list(struct listing *listing, struct pinfold_backend *backend, char *dir,
+                struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    struct pinfold_error *one = &listing->error;
     int r;
 
+    if (dir && listing->dir && strcmp(dir, listing->dir) == 0) {
+        free(dir);
+        return 0;
+    }
+    listing_done(listing);
+    listing->dir = dir;
     if (!dir)
         return pf_fail_nomem(err);
-    r = PF_BACKEND_CALL(backend, &one, list_dir, dir, &infos, cancel, &one);
-    if (r < 0 && (one.sys_errno == ENOENT || one.sys_errno == ENOTDIR))
+    r = PF_BACKEND_CALL(backend, one, list_dir, dir, &listing->infos, cancel, one);
+    if (r == 0 || one->code == PINFOLD_EOS || one->code == PINFOLD_EPATH)
         return 0;
-    if (r < 0 && err)
-        *err = one;
-    for (size_t i = 0; r == 0 && i < infos.count; i++)
-        if (strcmp(infos.items[i].path, path) == 0)
-            return !infos.items[i].is_dir || change->old_mode == 0120000;
+    if (err)
+        *err = *one;
+    listing_done(listing);
     return r;
+}
+
+/* Whether what looks deleted is there after all. A link to a directory is listed as one; one that
+ * leads out of the workspace stands where a directory was, and what was below that is gone. Returns
+ * 1, 0, or a negative number when the system does not tell. */
+static int is_there(const struct listing *listing, const struct pinfold_change *change)
+{
+    static const int gone[] = { 0, ENOENT, ENOTDIR, ELOOP };
+    const struct pinfold_file_infos *infos = &listing->infos;
+    bool known = false;
+
+    for (size_t i = 0; i < PF_COUNT(gone); i++)
+        known = known || listing->error.sys_errno == gone[i];
+    for (size_t i = 0; i < infos->count; i++)
+        if (strcmp(infos->items[i].path, change->path) == 0)
+            return !infos->items[i].is_dir || change->old_mode == 0120000;
+    return known ? 0 : -listing->error.sys_errno;
+}
+
+/* Returns 1 when it is there, or cannot be looked at, which is an error of the changes then; 0, or
+ * a negative code. */
+static int look_for(struct listing *listing, const struct pf_session *session,
+                    const struct pinfold_change *change, struct pinfold_changes *changes,
+                    struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    const char *slash = strrchr(change->path, '/');
+    struct pinfold_error one = PINFOLD_ERROR_INIT;
+    int r = list(listing, pf_session_backend(session),
+                 slash ? strndup(change->path, (size_t)(slash - change->path)) : strdup("."),
+                 cancel, err);
+    int there = r < 0 ? 0 : is_there(listing, change);
+
+    if (there >= 0)
+        return r < 0 ? r : there;
+    pf_fail_os(&one, -there, "compare \"%s\" with the seed", PF_QUOTE(change->path));
+    return pf_changes_note(&changes->errors, "%s", one.msg) < 0 ? pf_fail_nomem(err) : 1;
 }
 
 /* What a flush does not bring, a link or what cannot be read, is not deleted. */
 static int keep_deleted(const struct pf_session *session, struct pinfold_changes *changes,
                         struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
+    PF_CLEANUP(listing_done) struct listing listing = { .error = PINFOLD_ERROR_INIT };
     size_t kept = 0;
     int r = 0;
 
@@ -59,7 +111,7 @@ static int keep_deleted(const struct pf_session *session, struct pinfold_changes
         struct pinfold_change *change = &changes->items[i];
         bool gone = change->kind == PINFOLD_CHANGE_DELETED && r >= 0;
         if (gone)
-            r = is_there(pf_session_backend(session), change, cancel, err);
+            r = look_for(&listing, session, change, changes, cancel, err);
         if (gone && r == 1)
             free(change->path);
         else
