@@ -168,7 +168,7 @@ def closed_directories(run: RemoteRunner, tmp: Path) -> None:
         assert there[1] == [f'fetch "{name}": it could not be read there' for name in names]
         assert (there[0], there[2]) == (here[0], here[2]), (command, option, there, here)
         assert bool(here[1]) == bool(names) and here[0] == (125 if names else 0), (command, here)
-    # The root itself, which is open here in any case.
+    # The root itself.
     assert sync_from(run, run.backend, tmp / "closed", "--include=src", "chmod 300 .") == (
         125, ['fetch ".": it could not be read there'], [])
 
