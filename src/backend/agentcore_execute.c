@@ -146,8 +146,9 @@ static void note(const struct pf_run_request *request, const struct pf_ac_output
         pf_log(PINFOLD_LOG_WARNING, "AgentCore: %s", merged);
     }
     if (output->timed_out)
-        snprintf(notes + len, NOTES_MAX - len, "[timed out after %g s]\n",
-                 (double)request->timeout_ns / (double)PF_NS_PER_SEC);
+        snprintf(notes + len, NOTES_MAX - len, "[timed out after %g s%s]\n",
+                 (double)request->timeout_ns / (double)PF_NS_PER_SEC,
+                 output->runs_on ? ", and could not be stopped: it may run on" : "");
     else if (output->cancelled)
         snprintf(notes + len, NOTES_MAX - len, "[killed: the call was cancelled]\n");
     else if (output->stopped)

@@ -87,12 +87,15 @@ static int call(struct task *task, const char *tool, int64_t ns, struct pinfold_
                      : pf_fail_nomem(err);
 }
 
-static void stop(struct task *task)
+/* Returns whether the service has heard it. */
+static bool stop(struct task *task)
 {
     struct pf_agentcore_result result = { 0 };
 
-    if (call(task, "stopTask", STOP_NS, NULL, &result, NULL, NULL) == 0)
-        pf_agentcore_result_done(&result);
+    if (call(task, "stopTask", STOP_NS, NULL, &result, NULL, NULL) < 0)
+        return false;
+    pf_agentcore_result_done(&result);
+    return true;
 }
 
 /* Have the files removed, for nobody will ask for them. */
@@ -241,11 +244,11 @@ static int finish(struct task *task, int r, struct pf_ac_output *ret, struct pin
 {
     bool cancelled = r == -PINFOLD_ECANCELLED && pinfold_cancel_fired(cancel);
     bool stopped = r == -PINFOLD_ECANCELLED && !cancelled;
-    bool late = r == 0, ended = r > 0;
+    bool late = r == 0, ended = r > 0, runs_on = false;
     int before = r;
 
     if (!ended)
-        stop(task);
+        runs_on = !stop(task);
     if (r < 0 && !stopped && !cancelled) {
         discard(task);
         return r;
@@ -260,6 +263,7 @@ static int finish(struct task *task, int r, struct pf_ac_output *ret, struct pin
     ret->timed_out = late;
     ret->stopped = stopped;
     ret->cancelled = cancelled;
+    ret->runs_on = runs_on;
     if (ended)
         return settle(task, ret, err);
     ret->status = late ? TIMED_OUT : KILLED;

@@ -124,6 +124,17 @@ static void *fire_when_it_runs(void *cancel)
     return NULL;
 }
 
+/* Whoever is told that its time is up may begin the next one beside it. */
+static void one_that_could_not_be_stopped_is_told(void **state)
+{
+    (void)state;
+    fault("{\"kind\":\"http\",\"error\":\"AccessDeniedException\",\"tool\":\"stopTask\"}");
+    OK(run_within(NOTED "echo begun; while sleep 0.1; do :; done", 2));
+    assert_true(f.run.timed_out);
+    assert_non_null(
+            strstr(f.run.output, "[timed out after 2 s, and could not be stopped: it may run on]"));
+}
+
 static void a_cancelled_task_is_stopped_there(void **state)
 {
     struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
@@ -256,6 +267,7 @@ int main(void)
         TASK(a_long_script_and_a_lot_of_output_are_no_matter),
         TASK(a_task_is_asked_after_less_and_less_often),
         TASK(when_its_time_is_up_it_is_stopped_and_what_it_said_is_told),
+        TASK(one_that_could_not_be_stopped_is_told),
         TASK(a_task_that_is_stopped_before_it_says_anything_says_nothing),
         TASK(a_cancelled_task_is_stopped_there),
         TASK(stopping_the_sandbox_ends_it_and_keeps_what_it_said),
