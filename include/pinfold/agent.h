@@ -62,10 +62,7 @@ struct pinfold_agent_config {
     unsigned max_parallel_tools; /* calls of one turn that run at once; 0: 8 */
 };
 
-#define PINFOLD_AGENT_CONFIG_INIT                   \
-    {                                               \
-        .size = sizeof(struct pinfold_agent_config) \
-    }
+#define PINFOLD_AGENT_CONFIG_INIT PINFOLD_SIZED(struct pinfold_agent_config)
 
 /**
  * Check what AgentConfig itself checks.

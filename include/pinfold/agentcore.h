@@ -38,10 +38,7 @@ struct pinfold_agentcore_options {
     double timeout_seconds; /* with them, of a command that names none; 0, or INFINITY: none */
 };
 
-#define PINFOLD_AGENTCORE_OPTIONS_INIT                   \
-    {                                                    \
-        .size = sizeof(struct pinfold_agentcore_options) \
-    }
+#define PINFOLD_AGENTCORE_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_agentcore_options)
 
 /**
  * Make an AgentCoreSandboxTemplate. Nothing is asked of the service before a sandbox is started:

@@ -56,10 +56,7 @@ struct pinfold_execute_options {
     void *on_output_ctx;
 };
 
-#define PINFOLD_EXECUTE_OPTIONS_INIT                   \
-    {                                                  \
-        .size = sizeof(struct pinfold_execute_options) \
-    }
+#define PINFOLD_EXECUTE_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_execute_options)
 
 struct pinfold_seed_request {
     size_t size;
@@ -338,10 +335,7 @@ struct pinfold_local_options {
     bool process_ends;
 };
 
-#define PINFOLD_LOCAL_OPTIONS_INIT                   \
-    {                                                \
-        .size = sizeof(struct pinfold_local_options) \
-    }
+#define PINFOLD_LOCAL_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_local_options)
 
 /**
  * Make a LocalSandboxBackend. Logs a warning: commands run on the host without isolation. The
@@ -395,10 +389,7 @@ struct pinfold_isolated_options {
     enum pinfold_seed_mode seed_mode;
 };
 
-#define PINFOLD_ISOLATED_OPTIONS_INIT                   \
-    {                                                   \
-        .size = sizeof(struct pinfold_isolated_options) \
-    }
+#define PINFOLD_ISOLATED_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_isolated_options)
 
 /**
  * Make an IsolatedSandboxBackend. Nothing is started before create. There is no fallback: where

@@ -78,10 +78,7 @@ struct pinfold_changes_options {
     unsigned context_lines;  /* around changes; 0: 3 */
 };
 
-#define PINFOLD_CHANGES_OPTIONS_INIT                   \
-    {                                                  \
-        .size = sizeof(struct pinfold_changes_options) \
-    }
+#define PINFOLD_CHANGES_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_changes_options)
 
 /**
  * List what has changed in a workspace since it was seeded, and write the diff of it.
@@ -137,10 +134,7 @@ struct pinfold_edit_options {
     bool replace_all;     /* false: there must be exactly one */
 };
 
-#define PINFOLD_EDIT_OPTIONS_INIT                   \
-    {                                               \
-        .size = sizeof(struct pinfold_edit_options) \
-    }
+#define PINFOLD_EDIT_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_edit_options)
 
 struct pinfold_edit_result {
     uint64_t replaced; /* how many; when it failed because there are several: how many there are */

@@ -33,10 +33,7 @@ struct pinfold_daytona_options {
     size_t max_output_bytes;        /* kept of a command's output; 0: 100,000 */
 };
 
-#define PINFOLD_DAYTONA_OPTIONS_INIT                   \
-    {                                                  \
-        .size = sizeof(struct pinfold_daytona_options) \
-    }
+#define PINFOLD_DAYTONA_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_daytona_options)
 
 /**
  * Make a DaytonaSandboxTemplate. Nothing is asked of the service before a sandbox is started: its

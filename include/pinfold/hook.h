@@ -82,10 +82,7 @@ struct pinfold_hooks {
     void (*free)(void *ctx); /* with the agent; may be NULL */
 };
 
-#define PINFOLD_HOOKS_INIT                   \
-    {                                        \
-        .size = sizeof(struct pinfold_hooks) \
-    }
+#define PINFOLD_HOOKS_INIT PINFOLD_SIZED(struct pinfold_hooks)
 
 /**
  * Cancel a tool call: no tool runs, and the result is an error with this text.
@@ -155,10 +152,7 @@ struct pinfold_plugin_options {
     void (*free)(void *ctx); /* the last reference is gone; may be NULL */
 };
 
-#define PINFOLD_PLUGIN_OPTIONS_INIT                   \
-    {                                                 \
-        .size = sizeof(struct pinfold_plugin_options) \
-    }
+#define PINFOLD_PLUGIN_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_plugin_options)
 
 /**
  * Make a plugin. One may be given to several agents, and is then called from all their threads.

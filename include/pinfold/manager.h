@@ -23,10 +23,7 @@ struct pinfold_manager_options {
     struct pinfold_audit_sink audit;
 };
 
-#define PINFOLD_MANAGER_OPTIONS_INIT                   \
-    {                                                  \
-        .size = sizeof(struct pinfold_manager_options) \
-    }
+#define PINFOLD_MANAGER_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_manager_options)
 
 /* Makes the backend of a session when there is none yet. */
 struct pinfold_backend_factory {

@@ -187,10 +187,7 @@ struct pinfold_model_request {
     void *on_event_ctx;
 };
 
-#define PINFOLD_MODEL_REQUEST_INIT                   \
-    {                                                \
-        .size = sizeof(struct pinfold_model_request) \
-    }
+#define PINFOLD_MODEL_REQUEST_INIT PINFOLD_SIZED(struct pinfold_model_request)
 
 /* ---- what comes back ---- */
 
@@ -386,10 +383,7 @@ struct pinfold_model_options {
     const char *session_token;
 };
 
-#define PINFOLD_MODEL_OPTIONS_INIT                   \
-    {                                                \
-        .size = sizeof(struct pinfold_model_options) \
-    }
+#define PINFOLD_MODEL_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_model_options)
 
 /**
  * A model of Amazon Bedrock, through ConverseStream. Nothing is asked of the service yet.

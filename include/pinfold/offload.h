@@ -87,10 +87,7 @@ struct pinfold_s3_options {
     double timeout_seconds; /* of one store or retrieve, all attempts; 0: 60; up to 86,400 */
 };
 
-#define PINFOLD_S3_OPTIONS_INIT                   \
-    {                                             \
-        .size = sizeof(struct pinfold_s3_options) \
-    }
+#define PINFOLD_S3_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_s3_options)
 
 /**
  * S3Storage: an object of each block, with its content type, in a bucket of Amazon S3 or of another
@@ -182,10 +179,7 @@ struct pinfold_offload_policy {
                                         pinfold_sandbox_offload_tool_names, as offloader all */
 };
 
-#define PINFOLD_OFFLOAD_POLICY_INIT                   \
-    {                                                 \
-        .size = sizeof(struct pinfold_offload_policy) \
-    }
+#define PINFOLD_OFFLOAD_POLICY_INIT PINFOLD_SIZED(struct pinfold_offload_policy)
 
 /**
  * ContextOffloader: a plugin, "context_offloader", that replaces long results of tools. A token is

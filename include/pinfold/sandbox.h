@@ -31,10 +31,7 @@ struct pinfold_sandbox_options {
                               the excludes, and start copies in all the same. NULL: none */
 };
 
-#define PINFOLD_SANDBOX_OPTIONS_INIT                   \
-    {                                                  \
-        .size = sizeof(struct pinfold_sandbox_options) \
-    }
+#define PINFOLD_SANDBOX_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_sandbox_options)
 
 /* SandboxAttachMode */
 enum pinfold_attach_mode {

@@ -25,10 +25,7 @@ struct pinfold_search_options {
     uint64_t max_cpu_ms;      /* the most time that matching may take; 0: 10,000 */
 };
 
-#define PINFOLD_SEARCH_OPTIONS_INIT                   \
-    {                                                 \
-        .size = sizeof(struct pinfold_search_options) \
-    }
+#define PINFOLD_SEARCH_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_search_options)
 
 /* A line, or, when only names are searched, a file: line is 0 then, text is "". */
 struct pinfold_search_match {

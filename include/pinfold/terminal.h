@@ -41,10 +41,7 @@ struct pinfold_terminal_options {
     double timeout_seconds;  /* wall clock from the start; 0: none; < 0: refused */
 };
 
-#define PINFOLD_TERMINAL_OPTIONS_INIT                   \
-    {                                                   \
-        .size = sizeof(struct pinfold_terminal_options) \
-    }
+#define PINFOLD_TERMINAL_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_terminal_options)
 
 /* How the command ended. */
 struct pinfold_terminal_exit {

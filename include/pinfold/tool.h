@@ -57,10 +57,7 @@ struct pinfold_tool_options {
     void (*free)(void *ctx); /* the last reference is gone; may be NULL */
 };
 
-#define PINFOLD_TOOL_OPTIONS_INIT                   \
-    {                                               \
-        .size = sizeof(struct pinfold_tool_options) \
-    }
+#define PINFOLD_TOOL_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_tool_options)
 
 /* The longest input of a call, in bytes of JSON; a longer one is refused with an error result. */
 #define PINFOLD_TOOL_INPUT_MAX ((size_t)4 * 1024 * 1024)
@@ -310,10 +307,7 @@ struct pinfold_host_tools_options {
     void *ask_ctx;          /* borrowed until the last of the tools is gone */
 };
 
-#define PINFOLD_HOST_TOOLS_OPTIONS_INIT                   \
-    {                                                     \
-        .size = sizeof(struct pinfold_host_tools_options) \
-    }
+#define PINFOLD_HOST_TOOLS_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_host_tools_options)
 
 /**
  * Make one set of host tools. They do what they are told on the host, as this user, with no
