@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from types import TracebackType
 from typing import Any
 
@@ -19,39 +18,26 @@ _MOST_BYTES = 1 << 20  # a terminal never holds as many
 
 class Terminal:
     """A command on a terminal; Sandbox.open_terminal() starts one. Somebody has to read: a command
-    that prints waits once the terminal holds some 64 KiB. To be closed, by "async with" say."""
+    that prints waits once the terminal holds some 64 KiB. To be closed, by "async with" say. Any
+    loop and any thread may use it."""
 
     def __init__(self, core: _pinfold.Terminal):
         self._core = core
-        self._calls: set[_pinfold.Call] = set()
-        self._calm: asyncio.Future[None] | None = None
-        self._closed = False
-
-    async def _run(self, call: _pinfold.Call) -> Any:
-        if self._closed:  # who closes waits for calls that are under way, not for new ones
-            raise ValueError("the terminal is closed")
-        self._calls.add(call)
-        try:
-            return await run(call)
-        finally:
-            self._calls.discard(call)
-            if not self._calls and self._calm is not None and not self._calm.done():
-                self._calm.set_result(None)
 
     async def read(self, size: int = 65536, timeout: float | None = None) -> bytes:
         """What it prints, at least a byte; b"" at the end. TimeoutError when there is nothing."""
         room = min(check.whole("size", size), _MOST_BYTES)
-        data: bytes = await self._run(self._core.read(room, check.wait("timeout", timeout)))
+        data: bytes = await run(self._core.read(room, check.wait("timeout", timeout)))
         return data
 
     async def write(self, data: str | bytes, timeout: float | None = None) -> int:
         """Type; returns how many bytes were taken."""
-        count: int = await self._run(self._core.write(data, check.wait("timeout", timeout)))
+        count: int = await run(self._core.write(data, check.wait("timeout", timeout)))
         return count
 
     async def wait(self, timeout: float | None = None) -> TerminalExit:
         """Until the command has ended. Somebody else should read meanwhile."""
-        return TerminalExit(*await self._run(self._core.wait(check.wait("timeout", timeout))))
+        return TerminalExit(*await run(self._core.wait(check.wait("timeout", timeout))))
 
     def resize(self, rows: int, cols: int) -> None:
         """Another size; the command hears of it."""
@@ -68,26 +54,7 @@ class Terminal:
 
     async def close(self) -> None:
         """Kill what still runs, and wait until it is gone. Reads and waits of others end."""
-        if self._closed:
-            return
-        self._closed = True
-        for call in self._calls:
-            call.cancel()
-        cancelled = await self._wait_for_calls()
         await run(self._core.close())
-        if cancelled is not None:
-            raise cancelled
-
-    async def _wait_for_calls(self) -> asyncio.CancelledError | None:
-        """Let nothing interrupt that. Returns what tried."""
-        cancelled = None
-        while self._calls:
-            self._calm = asyncio.get_running_loop().create_future()
-            try:
-                await self._calm
-            except asyncio.CancelledError as error:
-                cancelled = error
-        return cancelled
 
     async def __aenter__(self) -> Terminal:
         return self

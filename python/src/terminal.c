@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Terminal type: a command on a pseudo-terminal. */
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "convert.h"
 #include "errors.h"
@@ -8,24 +10,90 @@
 
 PyTypeObject *pf_terminal_type;
 
-/* Shared by the Python object and its calls, so that a close waits for neither. */
+/* A call that is at the terminal. */
+struct user {
+    struct pinfold_cancel *cancel; /* NULL: it waits for nothing */
+    struct user **link, *next;
+};
+
+/* Of the Python object and its calls. They come from several threads: a close keeps new ones out,
+ * and waits for those that are at it. */
 struct shared {
-    struct pinfold_terminal *terminal;
-    struct pf_handle *sandbox; /* must not be freed before the terminal is closed */
+    struct pinfold_terminal *terminal; /* NULL: closed */
+    struct pf_handle *sandbox;         /* must not be freed before the terminal is closed */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct user *users;
+    bool closing; /* nobody may come to it */
+    bool taken;   /* somebody closes it */
+    pid_t owner;  /* in a fork a thread of the parent may hold the lock for ever */
 };
 
 struct terminal {
-    PyObject_HEAD struct shared *shared; /* NULL: closed */
-    PyObject *sandbox;                   /* its object: what is used is no garbage */
+    PyObject_HEAD struct shared *shared;
+    PyObject *sandbox; /* its object: what is used is no garbage */
 };
 
-static void close_shared(void *arg)
+/* Takes over the terminal; NULL: there is no memory. */
+static struct shared *shared_new(struct pinfold_terminal *terminal, struct pf_handle *sandbox)
+{
+    struct shared *shared = calloc(1, sizeof(*shared));
+
+    if (!shared)
+        return NULL;
+    shared->terminal = terminal;
+    shared->sandbox = pf_handle_ref(sandbox);
+    pthread_mutex_init(&shared->lock, NULL);
+    pthread_cond_init(&shared->changed, NULL);
+    shared->owner = getpid();
+    return shared;
+}
+
+/* Nobody else has it any more. */
+static void free_shared(void *arg)
 {
     struct shared *shared = arg;
 
     pinfold_terminal_close(shared->terminal);
     pf_handle_unref(shared->sandbox);
     free(shared);
+}
+
+/* Keep the terminal open until leave(). */
+static int enter(struct shared *shared, struct user *user, struct pinfold_cancel *cancel,
+                 struct pinfold_error *err)
+{
+    bool closing;
+
+    if (shared->owner != getpid()) {
+        *err = (struct pinfold_error){ .code = PINFOLD_ESTART,
+                                       .msg = "the terminal is not open in this process (it was "
+                                              "opened before a fork)" };
+        return -PINFOLD_ESTART;
+    }
+    pthread_mutex_lock(&shared->lock);
+    closing = shared->closing;
+    if (!closing) {
+        *user = (struct user){ cancel, &shared->users, shared->users };
+        if (user->next)
+            user->next->link = &user->next;
+        shared->users = user;
+    }
+    pthread_mutex_unlock(&shared->lock);
+    if (!closing)
+        return 0;
+    *err = (struct pinfold_error){ .code = PINFOLD_EVALUE, .msg = "the terminal is closed" };
+    return -PINFOLD_EVALUE;
+}
+
+static void leave(struct shared *shared, struct user *user)
+{
+    pthread_mutex_lock(&shared->lock);
+    *user->link = user->next;
+    if (user->next)
+        user->next->link = user->link;
+    pthread_cond_broadcast(&shared->changed);
+    pthread_mutex_unlock(&shared->lock);
 }
 
 static int terminal_traverse(PyObject *self, visitproc visit, void *arg)
@@ -46,8 +114,10 @@ static void terminal_dealloc(PyObject *self)
     struct shared *shared = ((struct terminal *)self)->shared;
 
     PyObject_GC_UnTrack(self);
-    if (shared)
-        pf_call_later(close_shared, shared);
+    if (shared && shared->terminal)
+        pf_call_later(free_shared, shared);
+    else
+        free(shared);
     terminal_clear(self);
     pf_free_object(self);
 }
@@ -73,12 +143,10 @@ static int run_open(void *ctx, struct pinfold_cancel *cancel, struct pinfold_err
 static void open_done(void *ctx)
 {
     struct open_args *args = ctx;
-    struct shared *shared = args->terminal ? malloc(sizeof(*shared)) : NULL;
+    struct shared *shared = args->terminal ? shared_new(args->terminal, args->sandbox) : NULL;
 
-    if (!shared)
-        return;
-    *shared = (struct shared){ args->terminal, pf_handle_ref(args->sandbox) };
-    pf_call_later(close_shared, shared);
+    if (shared)
+        pf_call_later(free_shared, shared);
 }
 
 static PyObject *convert_open(void *ctx, int r)
@@ -91,12 +159,11 @@ static PyObject *convert_open(void *ctx, int r)
         return NULL;
     Py_INCREF(args->object);
     self->sandbox = args->object;
-    self->shared = malloc(sizeof(*self->shared));
+    self->shared = shared_new(args->terminal, args->sandbox);
     if (!self->shared) {
         Py_DECREF((PyObject *)self);
         return PyErr_NoMemory();
     }
-    *self->shared = (struct shared){ args->terminal, pf_handle_ref(args->sandbox) };
     args->terminal = NULL;
     return (PyObject *)self;
 }
@@ -136,8 +203,7 @@ PyObject *pf_sandbox_open_terminal(PyObject *self, PyObject *given)
 /* ---- reading, writing, waiting ---- */
 
 struct terminal_args {
-    struct pinfold_terminal *terminal;
-    struct shared *closing;
+    struct shared *shared; /* lives as long as the object, which the call keeps */
     double timeout;
     char *buffer;
     const char *data;
@@ -148,27 +214,27 @@ struct terminal_args {
 static struct pf_call *new_call(const struct pf_operation *operation, PyObject *self,
                                 struct terminal_args **ret)
 {
-    struct shared *shared = ((struct terminal *)self)->shared;
-    struct pf_call *call;
+    struct pf_call *call = pf_call_new(operation, self);
 
-    if (!shared) {
-        PyErr_SetString(PyExc_ValueError, "the terminal is closed");
-        return NULL;
-    }
-    call = pf_call_new(operation, self);
     if (!call)
         return NULL;
     *ret = pf_call_args(call);
-    (*ret)->terminal = shared->terminal;
+    (*ret)->shared = ((struct terminal *)self)->shared;
     return call;
 }
 
 static int run_read(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct terminal_args *args = ctx;
+    struct user user;
+    int r = enter(args->shared, &user, cancel, err);
 
-    return (int)pinfold_terminal_read(args->terminal, args->buffer, (size_t)args->len,
-                                      args->timeout, cancel, err);
+    if (r < 0)
+        return r;
+    r = (int)pinfold_terminal_read(args->shared->terminal, args->buffer, (size_t)args->len,
+                                   args->timeout, cancel, err);
+    leave(args->shared, &user);
+    return r;
 }
 
 static PyObject *convert_read(void *ctx, int r)
@@ -192,9 +258,15 @@ static PyObject *terminal_read(PyObject *self, PyObject *given)
 static int run_write(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct terminal_args *args = ctx;
+    struct user user;
+    int r = enter(args->shared, &user, cancel, err);
 
-    return (int)pinfold_terminal_write(args->terminal, args->data, (size_t)args->len, args->timeout,
-                                       cancel, err);
+    if (r < 0)
+        return r;
+    r = (int)pinfold_terminal_write(args->shared->terminal, args->data, (size_t)args->len,
+                                    args->timeout, cancel, err);
+    leave(args->shared, &user);
+    return r;
 }
 
 static PyObject *convert_count(void *ctx, int r)
@@ -221,8 +293,14 @@ static PyObject *terminal_write(PyObject *self, PyObject *given)
 static int run_wait(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     struct terminal_args *args = ctx;
+    struct user user;
+    int r = enter(args->shared, &user, cancel, err);
 
-    return pinfold_terminal_wait(args->terminal, args->timeout, &args->end, cancel, err);
+    if (r < 0)
+        return r;
+    r = pinfold_terminal_wait(args->shared->terminal, args->timeout, &args->end, cancel, err);
+    leave(args->shared, &user);
+    return r;
 }
 
 /* (exit_code, timed_out, killed, output_bytes, duration, cpu, peak_bytes, limit, supervisor_lost)
@@ -252,89 +330,104 @@ static PyObject *terminal_wait(PyObject *self, PyObject *given)
     return pf_call_finish(call, call && PyArg_ParseTuple(given, "d", &args->timeout));
 }
 
+/* Whoever comes second waits for the first. A fork has only a copy, which goes with its object. */
 static int run_close(void *ctx, struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    struct terminal_args *args = ctx;
+    struct shared *shared = ((struct terminal_args *)ctx)->shared;
+    bool first;
 
     (void)cancel, (void)err;
-    close_shared(args->closing);
-    args->closing = NULL;
+    if (shared->owner != getpid())
+        return 0;
+    pthread_mutex_lock(&shared->lock);
+    first = !shared->taken;
+    shared->taken = true;
+    while (first ? shared->users != NULL : shared->terminal != NULL)
+        pthread_cond_wait(&shared->changed, &shared->lock);
+    pthread_mutex_unlock(&shared->lock);
+    if (!first)
+        return 0;
+    pinfold_terminal_close(shared->terminal);
+    pf_handle_unref(shared->sandbox);
+    pthread_mutex_lock(&shared->lock);
+    shared->terminal = NULL;
+    pthread_cond_broadcast(&shared->changed);
+    pthread_mutex_unlock(&shared->lock);
     return 0;
 }
 
-static void close_done(void *ctx)
-{
-    struct terminal_args *args = ctx;
+static const struct pf_operation close_terminal = {
+    .name = "close", .size = sizeof(struct terminal_args), .run = run_close, .ends = true
+};
 
-    if (args->closing)
-        pf_call_later(close_shared, args->closing);
-}
-
-static const struct pf_operation close_terminal = { .name = "close",
-                                                    .size = sizeof(struct terminal_args),
-                                                    .run = run_close,
-                                                    .done = close_done,
-                                                    .ends = true };
-
-/* The package sees to it that no other call is under way. */
+/* Readers are told at once: the close may have to wait for the threads that they hold. */
 static PyObject *terminal_close(PyObject *self, PyObject *unused)
 {
+    struct shared *shared = ((struct terminal *)self)->shared;
     struct terminal_args *args;
     struct pf_call *call = new_call(&close_terminal, self, &args);
 
     (void)unused;
-    if (!call)
-        return NULL;
-    args->closing = ((struct terminal *)self)->shared;
-    ((struct terminal *)self)->shared = NULL;
+    if (!call || shared->owner != getpid())
+        return pf_call_finish(call, call != NULL);
+    pthread_mutex_lock(&shared->lock);
+    shared->closing = true;
+    for (const struct user *user = shared->users; user; user = user->next)
+        pinfold_cancel_fire(user->cancel);
+    pthread_mutex_unlock(&shared->lock);
     return pf_call_object(call);
 }
 
 /* ---- what does not wait ---- */
 
-static struct pinfold_terminal *open_one(PyObject *self)
-{
-    struct shared *shared = ((struct terminal *)self)->shared;
-
-    if (!shared)
-        PyErr_SetString(PyExc_ValueError, "the terminal is closed");
-    return shared ? shared->terminal : NULL;
-}
-
 static PyObject *terminal_resize(PyObject *self, PyObject *args)
 {
-    struct pinfold_terminal *terminal = open_one(self);
+    struct shared *shared = ((struct terminal *)self)->shared;
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     unsigned short rows, cols;
+    struct user user;
+    int r;
 
-    if (!terminal || !PyArg_ParseTuple(args, "HH", &rows, &cols))
+    if (!PyArg_ParseTuple(args, "HH", &rows, &cols))
         return NULL;
-    if (pinfold_terminal_resize(terminal, rows, cols, &err) < 0)
+    if (enter(shared, &user, NULL, &err) < 0)
+        return pf_raise(&err, NULL);
+    r = pinfold_terminal_resize(shared->terminal, rows, cols, &err);
+    leave(shared, &user);
+    if (r < 0)
         return pf_raise(&err, NULL);
     Py_RETURN_NONE;
 }
 
 static PyObject *terminal_signal(PyObject *self, PyObject *args)
 {
-    struct pinfold_terminal *terminal = open_one(self);
+    struct shared *shared = ((struct terminal *)self)->shared;
     struct pinfold_error err = PINFOLD_ERROR_INIT;
-    int number;
+    struct user user;
+    int number, r;
 
-    if (!terminal || !PyArg_ParseTuple(args, "i", &number))
+    if (!PyArg_ParseTuple(args, "i", &number))
         return NULL;
-    if (pinfold_terminal_signal(terminal, number, &err) < 0)
+    if (enter(shared, &user, NULL, &err) < 0)
+        return pf_raise(&err, NULL);
+    r = pinfold_terminal_signal(shared->terminal, number, &err);
+    leave(shared, &user);
+    if (r < 0)
         return pf_raise(&err, NULL);
     Py_RETURN_NONE;
 }
 
 static PyObject *terminal_kill(PyObject *self, PyObject *unused)
 {
-    struct pinfold_terminal *terminal = open_one(self);
+    struct shared *shared = ((struct terminal *)self)->shared;
+    struct pinfold_error err = PINFOLD_ERROR_INIT;
+    struct user user;
 
     (void)unused;
-    if (!terminal)
-        return NULL;
-    pinfold_terminal_kill(terminal);
+    if (enter(shared, &user, NULL, &err) < 0)
+        return pf_raise(&err, NULL);
+    pinfold_terminal_kill(shared->terminal);
+    leave(shared, &user);
     Py_RETURN_NONE;
 }
 
