@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shlex
 import stat
-import tempfile
 from collections.abc import Iterable
 from typing import Any, Union
 
@@ -221,17 +221,32 @@ def _error_of(result: Any) -> _Error:
     return None if result.error is None else describe(OSError(5, f"{result.path}: {result.error}"))
 
 
+def _check_place(dest: str) -> None:
+    """What is replaced is a file or a link: a device, /dev/null say, is not to become one."""
+    try:
+        mode = os.lstat(dest).st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), dest)
+    if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+        raise OSError(errno.EINVAL, "it is no regular file but a device, FIFO or socket", dest)
+
+
 def _replace(dest: str, data: bytes) -> None:
     """Write a host file; nobody ever sees half of it."""
     folder = os.path.dirname(os.path.abspath(dest))
-    os.makedirs(folder, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".pinfold-", suffix=".tmp", dir=folder)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
+    _check_place(dest)
+    name = os.path.join(folder, f".pinfold-{secrets.token_hex(8)}.tmp")
+    # The kernel applies the umask: it cannot be asked for without changing it, for all threads.
+    handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
         os.replace(name, dest)
     except BaseException:
         os.unlink(name)

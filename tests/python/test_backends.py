@@ -3,6 +3,7 @@
 
 import asyncio
 import os
+import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -183,6 +184,49 @@ def test_a_pipe_of_the_host_is_not_waited_for(tmp_path: Path) -> None:
             with pytest.raises(Exception, match="regular file"):
                 await sandbox.add_files({"a": tmp_path / "pipe"})
     run(main())
+
+
+@pytest.mark.parametrize("kind", [Memory, LocalSandboxBackend])
+def test_downloads_replace_files_and_nothing_else(kind: Any, root: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder/in").mkdir(parents=True)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("old")
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "socket"))
+
+    async def main() -> None:
+        async with Sandbox("downloads", kind() if kind is Memory else kind(root), 60) as sandbox:
+            await sandbox.write_file("a", "new")
+            before = {path: path.lstat() for path in tmp_path.rglob("*")}
+            for name, error in (("folder", IsADirectoryError), ("pipe", OSError),
+                                ("socket", OSError), ("file/below", NotADirectoryError)):
+                with pytest.raises(error, match=f'/{name.split("/")[0]}\\b|"{name}"'):
+                    await sandbox.download_files({"a": tmp_path / name})
+            assert before == {path: path.lstat() for path in tmp_path.rglob("*")}
+            await sandbox.download_files({"a": tmp_path / "file"})
+            assert (tmp_path / "file").read_text() == "new"
+    run(main())
+
+
+def test_downloads_heed_the_umask_and_leave_it_alone(tmp_path: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of all threads: what they make meanwhile would be open to everybody, and of two
+    that change it and change it back one may bring back the other's."""
+    def changed(_mask: int) -> int:
+        raise AssertionError("the umask was changed")
+
+    async def main() -> None:
+        async with Sandbox("umask", Memory(), 60) as sandbox:
+            await sandbox.write_file("a", "new")
+            await sandbox.download_files({"a": tmp_path / "file"})
+    old = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "umask", changed)
+            run(main())
+    finally:
+        assert os.umask(old) == 0o027
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
 
 
 def test_seeding_errors_undo_the_start(tmp_path: Path) -> None:
