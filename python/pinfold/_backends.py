@@ -139,7 +139,7 @@ class Backend:
         call = self._core.execute(command, timeout, cwd, environment(env), max_output_bytes,
                                   keep_tail, spool_bytes, on_output is not None)
         if on_output is not None:
-            check.function("on_output", on_output)
+            check.plain("on_output", on_output)
             call.stream_to(on_output)
         return ExecuteResult._of(await run(call))
 

@@ -8,6 +8,7 @@ bool is a flag: what is neither is most often an argument in the wrong place.
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
 from collections.abc import Iterable, Mapping
@@ -148,6 +149,14 @@ def function(name: str, value: Any) -> None:
     """Something that can be called."""
     if not callable(value):
         raise _refuse(name, "a function", value)
+
+
+def plain(name: str, value: Any) -> None:
+    """A function that has done its work when it returns: what it returns is not awaited."""
+    function(name, value)
+    if any(inspect.iscoroutinefunction(one) for one in (value, getattr(value, "__call__", None))):
+        raise TypeError(f"{name} must be a plain function, not a coroutine function, which nobody "
+                        f"would await")
 
 
 def choice(name: str, kind: type[E], value: Any) -> E:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import inspect
 import logging
 import os
 import weakref
@@ -58,10 +59,17 @@ def _consume(call: _pinfold.Call) -> None:
     for stream, data in call.take_output():
         try:
             if call.stopped is None:
-                call.consumer("stdout" if stream == 1 else "stderr", data)
+                _refuse(call.consumer("stdout" if stream == 1 else "stderr", data))
         except BaseException as error:  # pylint: disable=broad-except
             call.stopped = error  # the await raises it; here it would keep others from their mail
             call.cancel()
+
+
+def _refuse(answer: Any) -> None:
+    """A coroutine of a function that does not look like one of coroutines."""
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError("on_output returned a coroutine, which nobody awaits: have it start a task")
 
 
 _posts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_Post]] \

@@ -63,13 +63,13 @@ class SandboxView:
         cancelling the task kills it and all that it started.
 
         timeout: seconds; None: the backend's. keep_tail: of output that is cut, keep both ends.
-        spool_bytes: keep up to this many bytes whole, in the result's spool. on_output: called on
-        the event loop with ("stdout" or "stderr", bytes) as it comes; what it raises stops the
-        command and is raised."""
+        spool_bytes: keep up to this many bytes whole, in the result's spool. on_output: a plain
+        function, called on the event loop with ("stdout" or "stderr", bytes) as it comes; what it
+        raises stops the command and is raised."""
         call = self._core.execute(command, timeout, cwd, environment(env), max_output_bytes,
                                   keep_tail, spool_bytes, on_output is not None)
         if on_output is not None:
-            check.function("on_output", on_output)
+            check.plain("on_output", on_output)
             call.stream_to(on_output)
         return ExecuteResult._of(await run(call))
 
@@ -256,6 +256,9 @@ class Sandbox(SandboxView):
             agent._sandbox = self
             return
         wire = unwire = None
+        for name in ("_on_sandbox_attach", "_on_sandbox_detach"):
+            if hasattr(agent, name):
+                check.plain(f"agent.{name}", getattr(agent, name))
         if hasattr(agent, "_on_sandbox_attach"):
             wire = lambda _: agent._on_sandbox_attach(self, mode)  # noqa: E731
         if hasattr(agent, "_on_sandbox_detach"):

@@ -186,8 +186,10 @@ static PyObject *list_of(const char *name, PyObject *strings)
     bool one = PyUnicode_Check(strings) || PyBytes_Check(strings);
     PyObject *iterator = one ? NULL : PyObject_GetIter(strings), *list;
 
-    if (one || (!iterator && PyErr_ExceptionMatches(PyExc_TypeError)))
-        refuse(name, one ? "a list of strings, not one string" : "a list of strings", strings);
+    if (one)
+        PyErr_Format(PyExc_TypeError, "%s must be a list of strings, not one string", name);
+    else if (!iterator && PyErr_ExceptionMatches(PyExc_TypeError))
+        refuse(name, "a list of strings", strings);
     if (!iterator)
         return NULL;
     list = PySequence_List(iterator);
@@ -289,13 +291,14 @@ bool pf_seconds_of(const char *name, PyObject *seconds, double *ret)
         refuse(name, "a number of seconds", seconds);
         return false;
     }
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError))
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_OverflowError))
+        PyErr_Format(PyExc_ValueError, "%s is too large", name);
+    if (PyErr_Occurred())
         return false;
-    if (!PyErr_Occurred() && value > 0) {
+    if (value > 0) {
         *ret = value;
         return true;
     }
-    PyErr_Clear();
     /* What is no time must not become the default by being zero. */
     PyErr_Format(PyExc_ValueError, "%s must be more than 0 seconds", name);
     return false;

@@ -80,6 +80,30 @@ def test_a_number_that_has_no_room_is_no_default(root: Path) -> None:
             LocalSandboxBackend(root, max_output_bytes=fraction)  # type: ignore[arg-type]
 
 
+def test_what_is_wrong_with_an_argument_is_what_is_said(root: Path) -> None:
+    class Awaited:
+        async def _on_sandbox_attach(self, _sandbox: Sandbox, _mode: Any) -> None: ...
+
+    class Detached:
+        async def _on_sandbox_detach(self, _sandbox: Sandbox) -> None: ...
+
+    async def main() -> None:
+        async with local(root) as sandbox:
+            with pytest.raises(ValueError, match="^timeout is too large$"):
+                await sandbox.execute("true", timeout=10**400)
+            for wrong in (0, -1, float("nan")):
+                with pytest.raises(ValueError, match="^timeout must be more than 0 seconds$"):
+                    await sandbox.execute("true", timeout=wrong)
+            with pytest.raises(TypeError, match="^paths must be a list of strings, not one string$"):
+                await sandbox.delete_files("text")
+            with pytest.raises(TypeError, match="^paths must be a list of strings, not int$"):
+                await sandbox.delete_files(1)  # type: ignore[arg-type]
+            for agent, name in (Awaited(), "_on_sandbox_attach"), (Detached(), "_on_sandbox_detach"):
+                with pytest.raises(TypeError, match=f"agent.{name} must be a plain function"):
+                    sandbox.attach(agent)
+    run(main())
+
+
 def test_errors_travel_to_other_processes() -> None:
     decode = SandboxDecodeError("read f: not UTF-8 text")
     decode.retryable = True

@@ -2,10 +2,12 @@
 """A sandbox does what the specification says of it."""
 
 import asyncio
+import functools
 import json
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elsai.execution import (LocalSandboxBackend, Sandbox, SandboxAttachError, SandboxAttachMode,
@@ -202,6 +204,36 @@ def test_stops_a_command_whose_consumer_raises(root: Path) -> None:
         async with local(root) as sandbox:
             with pytest.raises(KeyError, match="enough"):
                 await sandbox.execute("echo x; sleep 1000", on_output=consume)
+    run(main())
+
+
+def test_a_consumer_that_nobody_would_await_is_refused(root: Path) -> None:
+    """Its output would be lost, and the command none the worse."""
+    heard: list[bytes] = []
+
+    async def consume(_stream: str, data: bytes) -> None:
+        heard.append(data)
+
+    class Consumer:
+        async def __call__(self, _stream: str, data: bytes) -> None:
+            heard.append(data)
+
+    async def main() -> None:
+        async with local(root) as sandbox:
+            assert isinstance(sandbox.backend, LocalSandboxBackend)
+            for execute in sandbox.execute, sandbox.backend.execute:
+                for consumer in consume, Consumer(), functools.partial(consume):
+                    with pytest.raises(TypeError, match="on_output"):
+                        await execute("echo x >ran", on_output=consumer)
+                assert not (root / "ran").exists()
+                with pytest.raises(TypeError, match="on_output"):  # it does not look like one
+                    await execute("echo x; sleep 1000", on_output=lambda *said: consume(*said))
+                tasks: list[Any] = []
+                await execute("echo x", on_output=lambda *said: tasks.append(
+                    asyncio.ensure_future(consume(*said))))
+                await asyncio.gather(*tasks)
+                assert heard == [b"x\n"]
+                heard.clear()
     run(main())
 
 
