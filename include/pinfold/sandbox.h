@@ -79,8 +79,9 @@ PINFOLD_API void pinfold_sandbox_free(struct pinfold_sandbox *sandbox);
 
 /**
  * Sandbox.start: create the backend, claim the workspace, seed it. Idempotent: a started sandbox
- * answers with its first seed result. Concurrent callers share one start. When it fails the
- * backend is closed, the claim released, and it can be tried again.
+ * answers with its first seed result. Concurrent callers share one start; when one is cancelled
+ * the others still start it. When it fails the backend is closed, the claim released, and it can be
+ * tried again.
  *
  * sandbox  borrowed
  * ret      receives a copy of the seed result; the caller owns it; zeroed without seed_from; may

@@ -14,7 +14,7 @@ from . import _check as check
 from . import _pinfold
 from ._backends import OutputConsumer, adopt
 from ._check import StrPath, environment
-from ._errors import SandboxCancelledError, WorkspacePrepareError, as_raised
+from ._errors import WorkspacePrepareError, as_raised
 from ._loop import at_once, live_sandboxes, run
 from ._manager import SandboxManager
 from ._policy import SandboxAttachMode, WorkspaceSyncPolicy
@@ -145,12 +145,7 @@ class Sandbox(SandboxView):
         """Create the backend, claim the workspace, seed it. Idempotent."""
         self._starting += 1
         try:
-            while True:
-                try:
-                    raw = await run(self._core.start())
-                    break
-                except SandboxCancelledError:
-                    continue  # somebody else began this start, and was cancelled
+            raw = await run(self._core.start())
         except WorkspacePrepareError as error:
             error.result = seed_result(getattr(error, "partial", None))
             raise

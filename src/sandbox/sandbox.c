@@ -384,6 +384,9 @@ static int enter_start(struct pinfold_sandbox *sandbox, struct pinfold_seed_resu
     *ret_r = wait_settled(sandbox, cancel, err);
     if (*ret_r < 0)
         return 0;
+    /* Whoever ran it was cancelled, and not the caller, who begins anew. */
+    if (waited && sandbox->start_result == -PINFOLD_ECANCELLED)
+        waited = false;
     if (waited || (sandbox->state == PF_STARTED && pf_session_live(sandbox->session))) {
         *ret_r = repeat_result(sandbox, ret, err);
         return 0;

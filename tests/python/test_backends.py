@@ -14,7 +14,7 @@ from elsai.execution import (ExecuteResult, ExecutionBackend, FileInfo, FileTran
                              SandboxStartError, WorkspacePrepareError, WorkspaceSeedResult,
                              WorkspaceSyncResult, supports_execution)
 from elsai_tools.sandbox import AgentCoreSandboxTemplate
-from pinfold import SandboxBackendError
+from pinfold import SandboxBackendError, SandboxCancelledError
 
 from support import run, until
 
@@ -114,6 +114,27 @@ def test_least_backend_keeps_files(tmp_path: Path) -> None:
         assert sandbox.ref().backend_type == "Memory"
         assert not supports_execution(memory)
     (tmp_path / "host").write_text("from the host")
+    run(main())
+
+
+@pytest.mark.parametrize("kind", [asyncio.CancelledError, SandboxCancelledError])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_start_that_its_backend_cancels_is_no_start_of_somebody_else(kind: Any,
+                                                                       count: int) -> None:
+    """It would be begun again and again, and each time make what costs money at a service."""
+    class Cancels(Memory):
+        async def create(self) -> None:
+            self.heard.append("create")
+            await asyncio.sleep(0.05)
+            raise kind("by itself")
+
+    async def main() -> None:
+        memory = Cancels()
+        sandbox = Sandbox("cancels", memory, 60)
+        for error in await asyncio.wait_for(asyncio.gather(
+                *(sandbox.start() for _ in range(count)), return_exceptions=True), 60):
+            assert isinstance(error, SandboxCancelledError)
+        assert 1 <= len(memory.heard) <= count and not sandbox.is_started
     run(main())
 
 

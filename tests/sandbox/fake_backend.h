@@ -172,10 +172,11 @@ static inline int fake_seed(void *state, const struct pinfold_seed_request *requ
     struct fake *fake = state;
 
     (void)request;
-    (void)cancel;
     __atomic_fetch_add(&fake->seeds, 1, __ATOMIC_SEQ_CST);
     usleep((useconds_t)fake->seed_us);
     usleep(20000); /* so that concurrent starts really overlap */
+    if (pinfold_cancel_fired(cancel))
+        return fake_fail(err, PINFOLD_ECANCELLED, 0, "seed: cancelled");
     ret->files_seeded = 3;
     ret->bytes_seeded = 30;
     for (int i = 0; i < fake->seed_errors; i++)

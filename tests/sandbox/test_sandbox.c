@@ -147,6 +147,50 @@ static void concurrent_starts_share_one(void **unused)
     pinfold_backend_unref(backend);
 }
 
+struct starter {
+    struct pinfold_sandbox *sandbox;
+    struct pinfold_cancel *cancel;
+};
+
+static void *start_until_cancelled(void *ctx)
+{
+    struct starter *starter = ctx;
+
+    return (void *)(intptr_t)pinfold_sandbox_start(starter->sandbox, NULL, starter->cancel, NULL);
+}
+
+static void a_start_goes_on_without_a_caller_that_is_cancelled(void **unused)
+{
+    enum { THREADS = 4 };
+    struct fake fake = { .seed_us = 200000 };
+    struct pinfold_backend *backend = fake_backend(&fake);
+    struct starter starter = { .sandbox = sandbox_on(backend, "w", "/seed") };
+    pthread_t first, threads[THREADS];
+    void *result;
+
+    (void)unused;
+    assert_int_equal(pinfold_cancel_new(&starter.cancel, NULL), 0);
+    assert_int_equal(pthread_create(&first, NULL, start_until_cancelled, &starter), 0);
+    while (__atomic_load_n(&fake.seeds, __ATOMIC_SEQ_CST) == 0)
+        usleep(1000);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, start_in_thread, starter.sandbox), 0);
+    usleep(50000); /* so that they wait for the first */
+    pinfold_cancel_fire(starter.cancel);
+    assert_int_equal(pthread_join(first, &result), 0);
+    assert_int_equal((intptr_t)result, -PINFOLD_ECANCELLED);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_int_equal((intptr_t)result, 3);
+    }
+    assert_int_equal(fake.seeds, 2);
+    assert_int_equal(fake.created, 2);
+    assert_int_equal(fake.closed, 1);
+    pinfold_sandbox_free(starter.sandbox);
+    pinfold_backend_unref(backend);
+    pinfold_cancel_free(starter.cancel);
+}
+
 static void a_start_with_seed_errors_leaves_nothing(void **unused)
 {
     struct fake fake = { .seed_errors = 2 };
@@ -604,6 +648,7 @@ int main(void)
         cmocka_unit_test(refuses_options_that_cannot_work),
         cmocka_unit_test(one_life_of_a_sandbox),
         cmocka_unit_test(concurrent_starts_share_one),
+        cmocka_unit_test(a_start_goes_on_without_a_caller_that_is_cancelled),
         cmocka_unit_test(a_start_with_seed_errors_leaves_nothing),
         cmocka_unit_test(stop_tears_down_whatever_fails_and_keeps_the_first_error),
         cmocka_unit_test(stop_refuses_new_work_and_waits_for_what_runs),
