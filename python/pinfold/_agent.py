@@ -302,6 +302,8 @@ class Agent:
 
     def cancel(self) -> None:
         """Stop whatever it is doing: that ends with SandboxCancelledError."""
+        for call in list(self._records):
+            call.cancel()  # no thread may have begun it yet
         self._core.cancel()
 
     # ---- tools ----

@@ -434,6 +434,32 @@ def test_cancelling_ends_commands_and_coroutines(root: Path) -> None:
     run(main())
 
 
+def test_what_has_hardly_begun_is_cancelled_too() -> None:
+    @tool
+    async def wait() -> None:
+        """Wait."""
+        await asyncio.sleep(1000)
+
+    async def stream(agent: Agent) -> None:
+        async for _ in agent.stream_async("go"):
+            pass
+
+    model = ScriptedModel({"turns": [{"times": 0, "reply": [call("wait")]}]})
+    ways = [lambda agent: agent.invoke_async("go"), stream, lambda agent: agent.call_tool("wait")]
+
+    async def main() -> None:
+        for turns in list(range(1, 5)) * 5:
+            for way in ways:
+                agent = Agent(AgentConfig(model=model, tools=[wait]))
+                task = asyncio.ensure_future(way(agent))
+                for _ in range(turns + (way is stream)):  # it has a task of its own
+                    await asyncio.sleep(0)
+                agent.cancel()
+                with pytest.raises(SandboxCancelledError):
+                    await asyncio.wait_for(task, 60)
+    run(main())
+
+
 def test_one_invocation_at_a_time() -> None:
     go_on = asyncio.Event()
 
