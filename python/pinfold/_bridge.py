@@ -185,13 +185,16 @@ def in_thread(work: Callable[[], Any], cancel: Callable[[], None] | None = None)
         ended.set()
 
     thread = threading.Thread(target=run, name="pinfold")
-    thread.start()
+    begun = False
     try:
+        thread.start()
+        begun = True  # before that there may be a thread or not, and nothing says which
         ended.wait()
     except BaseException:
         if cancel is not None:
             cancel()
-            ended.wait()
+            if begun:
+                ended.wait()
         raise
     thread.join()
     value, error = outcome[0]

@@ -426,6 +426,44 @@ def test_ctrl_c_ends_a_tool_that_is_called_directly(root: Path) -> None:
     assert child.returncode == 0
 
 
+@pytest.mark.parametrize("how", ["execute(LONG)", "_steps.here(steps())"])
+def test_ctrl_c_ends_what_an_adapter_waits_for_without_a_loop(root: Path, how: str) -> None:
+    """And what waits in other threads than the main one goes on."""
+    child = script(f"""
+        import threading
+        from pathlib import Path
+        from pinfold.integrations import _steps
+        def execute(command):
+            return _steps.blocking(sandbox._core.execute(command, None, None, None, None, False, 0,
+                                                         False))
+        def steps():
+            yield sandbox._core.execute(LONG, None, None, None, None, False, 0, False)
+        sandbox = Sandbox("job", LocalSandboxBackend(root), 60)
+        asyncio.run(sandbox.start())
+        os.mkfifo(root + "/go")
+        other = threading.Thread(target=lambda: print(execute("read x < go; echo $x")[0], end=""))
+        other.start()
+        try:
+            {how}
+        except KeyboardInterrupt:
+            pids = [Path(root, name).read_text().strip() for name in ("pid", "child")]
+            print("alive", [pid for pid in pids if os.path.exists(f"/proc/{{pid}}")
+                            and Path(f"/proc/{{pid}}/stat").read_text().split()[2] != "Z"])
+        with open(root + "/go", "w") as go:
+            go.write("went on")
+        other.join()
+        asyncio.run(sandbox.stop())
+        """, root)
+
+    async def main() -> None:
+        await until(lambda: started(root))
+        child.send_signal(2)
+    run(main())
+    out, err = child.communicate(timeout=300)
+    assert out == "alive []\nwent on\n", err
+    assert child.returncode == 0
+
+
 def test_exits_cleanly_with_a_live_sandbox(root: Path) -> None:
     child = script("""
         async def main():

@@ -8,13 +8,16 @@ or by awaiting.
 
 from __future__ import annotations
 
+import contextvars
 import errno
 import os
 import secrets
+import threading
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
 from .. import _pinfold
+from .._bridge import in_thread
 from .._errors import SandboxPathError
 from .._loop import run, run_here
 
@@ -47,13 +50,22 @@ _NUMBERS = (errno.ENOENT, errno.EIO, errno.EACCES, errno.EISDIR, errno.EINVAL,
             errno.ENOTDIR)
 
 
+def blocking(call: _pinfold.Call) -> Any:
+    """Do a call, and wait for it. Python looks for signals when it runs in the main thread, so there
+    another thread does the call, and Ctrl-C ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        return run_here(call)
+    context = contextvars.copy_context()
+    return in_thread(lambda: context.run(run_here, call), call.cancel)
+
+
 def here(steps: Steps[T]) -> T:
-    """Do the steps in this thread."""
+    """Do the steps, and wait for them."""
     try:
         call = next(steps)
         while True:
             try:
-                answer = run_here(call)
+                answer = blocking(call)
             except BaseException as error:  # pylint: disable=broad-except
                 call = steps.throw(error)  # which may still have something to clear away
             else:

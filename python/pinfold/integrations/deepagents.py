@@ -25,7 +25,7 @@ from deepagents.backends.sandbox import BaseSandbox
 
 from .. import _pinfold
 from .._errors import SandboxPathError
-from .._loop import run, run_here
+from .._loop import run
 from .._results import ExecuteResult
 from .._sandbox import Sandbox, SandboxView
 from . import _steps
@@ -69,8 +69,9 @@ class PinfoldSandbox(BaseSandbox):
                                            False, 0, False)
 
     def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
-        """Run a shell command; 124 is the exit code after a timeout. timeout 0: none."""
-        return _response(ExecuteResult._of(run_here(self._call(command, timeout))))
+        """Run a shell command; 124 is the exit code after a timeout. timeout 0: none. Ctrl-C kills
+        it and all that it started."""
+        return _response(ExecuteResult._of(_steps.blocking(self._call(command, timeout))))
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """The same; cancelling the task kills the command and all that it started."""
