@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds of a remote backend by whatever face of pinfold it is used: run, agent, mcp."""
 
+import itertools
 import json
 import subprocess
 import time
@@ -214,6 +215,28 @@ def mcp_growing_file(run: RemoteRunner, tmp: Path) -> None:
                     command="while :; do head -c 100000 /dev/zero >> log.md; sleep 0.01; done")
         assert server.call("sync")["files"] >= 1
     assert (seed / "a.md").read_text() == "precious\n"
+
+
+def mcp_sync_over_cuts(run: RemoteRunner, tmp: Path, fake: Any, where: list[dict[str, str]]) -> None:
+    """One broken connection, wherever it is in a flush, does not keep the results from home. where:
+    which requests it may be."""
+    seed = tmp / "seed of cuts"
+    seed.mkdir()
+    # So many names go by a file of their own, and random bytes stay as many when they are packed.
+    many = f"mkdir -p many; (cd many && seq -f {'x' * 60}%g.md 700 | xargs touch)"
+    with McpServer(run, "--seed", seed) as server:
+        for number, (request, skip, when, command) in enumerate(itertools.product(
+                where, (0, 1), ("before", "after"), (":", many))):
+            server.call("execute", command=f"{command}; echo {number} >top.md; "
+                                           "head -c 100000 /dev/urandom >big.md")
+            fake.control("faults", {"kind": "close", "skip": skip, "when": when, **request})
+            told = server.call("sync")
+            assert told["errors"] == [], (request, skip, when)
+            assert (seed / "top.md").read_text() == f"{number}\n", (request, skip, when)
+            assert (seed / "big.md").stat().st_size == 100000
+            fake.control("faults", method="DELETE")
+            server.call("execute", command="rm -rf many")
+    assert len(list((seed / "many").iterdir())) == 700
 
 
 def mcp_diff(run: RemoteRunner) -> None:

@@ -36,10 +36,10 @@ static int put(void *box, int fd, uint64_t size, char ret_name[static PF_REMOTE_
     return pf_ac_put(box, fd, size, ret_name, cancel, err);
 }
 
-static void print(void *box, const char *name, char ret[static PF_REMOTE_NAME_MAX])
+static void print(void *box, const char *name, bool keep, char ret[static PF_REMOTE_NAME_MAX])
 {
-    snprintf(ret, PF_REMOTE_NAME_MAX, "{ P=%s/" PF_AC_SCRATCH "/%s; cat $P.*; rm -f $P.*; }",
-             ((const struct pf_ac_box *)box)->home, name);
+    snprintf(ret, PF_REMOTE_NAME_MAX, "{ P=%s/" PF_AC_SCRATCH "/%s; cat $P.*; %s; }",
+             ((const struct pf_ac_box *)box)->home, name, keep ? ":" : "rm -f $P.*");
 }
 
 static void forget(void *box, const char *name)

@@ -52,10 +52,10 @@ static int put(void *box, int fd, uint64_t size, char ret_name[static PF_REMOTE_
     return r < 0 ? r : -file.error.code;
 }
 
-static void print(void *box, const char *name, char ret[static PF_REMOTE_NAME_MAX])
+static void print(void *box, const char *name, bool keep, char ret[static PF_REMOTE_NAME_MAX])
 {
     (void)box;
-    snprintf(ret, PF_REMOTE_NAME_MAX, "{ P=%s; cat $P; rm -f $P; }", name);
+    snprintf(ret, PF_REMOTE_NAME_MAX, "{ P=%s; cat $P; %s; }", name, keep ? ":" : "rm -f $P");
 }
 
 static void forget(void *box, const char *name)

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/remote_tree.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "backend/local_files.h"
 #include "backend/remote_archive.h"
 #include "backend/remote_output.h"
+#include "base/cancel.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/strings.h"
 #include "tree/below.h"
 #include "tree/beneath.h"
@@ -93,7 +98,7 @@ static int unpack_there(const struct pf_remote *remote, const char *name, int st
     char print[PF_REMOTE_NAME_MAX], script[2 * PF_REMOTE_NAME_MAX + 200];
     int status = -1, r;
 
-    remote->print(remote->box, name, print);
+    remote->print(remote->box, name, false, print);
     snprintf(script, sizeof(script),
              "export LC_ALL=C; %s | gzip -dc | "
              "tar -xf - -C '%s' --no-same-owner --quoting-style=literal -m",
@@ -250,6 +255,45 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
     return r;
 }
 
+/* Whether it is of the way there, and not of the tree. */
+static bool may_pass(const struct pinfold_error *err)
+{
+    static const int of_connections[] = {
+        EIO,       ECONNRESET,   EPIPE,     ECONNREFUSED, ECONNABORTED, ENOTCONN,
+        ETIMEDOUT, EHOSTUNREACH, EHOSTDOWN, ENETUNREACH,  ENETDOWN,     ENETRESET,
+    };
+
+    if (err->code == PINFOLD_EBACKEND)
+        return err->http_status == 0 || err->http_status >= 500;
+    for (size_t i = 0; i < PF_COUNT(of_connections); i++)
+        if (err->code == PINFOLD_EOS && err->sys_errno == of_connections[i])
+            return true;
+    return false;
+}
+
+/* A service runs nothing again by itself whose answer was lost. What is fetched is the work of
+ * hours, perhaps, which ends with the sandbox, and fetching it changes nothing there. */
+static int fetch(const struct pf_remote *remote, const char *script, uint64_t limit, int fd,
+                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    static const int64_t pauses_ms[] = { 250, 1000, 4000 };
+    struct pinfold_error one = PINFOLD_ERROR_INIT;
+    int r = remote->fetch(remote->box, script, limit, fd, cancel, &one);
+
+    for (size_t i = 0; i < PF_COUNT(pauses_ms) && r < 0 && may_pass(&one); i++) {
+        pf_log(PINFOLD_LOG_WARNING, "%s: trying again", one.msg);
+        one = (struct pinfold_error)PINFOLD_ERROR_INIT;
+        r = pf_cancel_wait(cancel, NULL, pf_clock_deadline(pauses_ms[i] * PF_NS_PER_MS), &one);
+        if (r == 0 && (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0))
+            r = pf_fail_os(&one, errno, "keep what is fetched");
+        else if (r == 0)
+            r = remote->fetch(remote->box, script, limit, fd, cancel, &one);
+    }
+    if (r < 0 && err)
+        *err = one;
+    return r;
+}
+
 /* A directory that cannot be read or searched is one of a kind of its own, CLOSED, which nothing
  * else would tell; so is "." when find fails for more than what was deleted meanwhile: anything may
  * be left out then. */
@@ -270,7 +314,7 @@ static int list_there(const struct pf_remote *remote, struct pf_buf *ret,
              "-printf '%%y %%s %%P\\0' 2>&1 >&3) || { printf '%%s\\n' \"$e\" | "
              "grep -qv ': No such file or directory$' && printf '%c 0 .\\0'; }; :; } 3>&1",
              remote->root, CLOSED, CLOSED);
-    r = remote->fetch(remote->box, script, PF_REMOTE_LIST_MAX, fd, cancel, err);
+    r = fetch(remote, script, PF_REMOTE_LIST_MAX, fd, cancel, err);
     if (r < 0)
         return r;
     size = lseek(fd, 0, SEEK_END);
@@ -305,7 +349,7 @@ static int add_names(const struct pf_remote *remote, const struct pf_buf *names,
     r = remote->put(remote->box, fd, names->len, name, cancel, err);
     if (r < 0)
         return r;
-    remote->print(remote->box, name, print);
+    remote->print(remote->box, name, true, print);
     return pf_buf_append_text(script, print) < 0 ? pf_fail_nomem(err) : 0;
 }
 
@@ -334,9 +378,8 @@ int pf_remote_fetch(const struct pf_remote *remote, const struct pf_remote_wante
                       "[ $? -le 2 ]",
                       follow ? inside : "", follow ? "-h" : "");
     r = r < 0 ? pf_fail_nomem(err)
-              : remote->fetch(remote->box, script.data, wanted->bytes + GROWTH_MAX, fd, cancel,
-                              err);
-    if (r < 0 && name[0])
+              : fetch(remote, script.data, wanted->bytes + GROWTH_MAX, fd, cancel, err);
+    if (name[0])
         remote->forget(remote->box, name);
     return r < 0 ? r : pf_remote_unpack(fd, stage_fd, cancel, err);
 }

@@ -25,11 +25,11 @@ struct pf_remote {
     /* Put the first size bytes of a descriptor there. ret_name names them for the next two. */
     int (*put)(void *box, int fd, uint64_t size, char ret_name[static PF_REMOTE_NAME_MAX],
                struct pinfold_cancel *cancel, struct pinfold_error *err);
-    /* A command that prints them, and deletes them. */
-    void (*print)(void *box, const char *name, char ret[static PF_REMOTE_NAME_MAX]);
-    void (*forget)(void *box, const char *name); /* delete what was not printed; never fails */
-    /* Write what a script prints, at most limit bytes, into a descriptor. A script that fails fails
-     * as the system's words in its errors say. */
+    /* A command that prints them, and deletes them unless keep. */
+    void (*print)(void *box, const char *name, bool keep, char ret[static PF_REMOTE_NAME_MAX]);
+    void (*forget)(void *box, const char *name); /* delete what is there still; never fails */
+    /* Write what a script prints, at most limit bytes, into a descriptor, once. A script that fails
+     * fails as the system's words in its errors say. */
     int (*fetch)(void *box, const char *script, uint64_t limit, int fd,
                  struct pinfold_cancel *cancel, struct pinfold_error *err);
 };

@@ -395,6 +395,11 @@ def test_a_file_that_grows_keeps_no_other_from_home(run: Runner, tmp_path: Path)
     remote_faces.mcp_growing_file(run, tmp_path)
 
 
+def test_a_broken_connection_keeps_no_results_from_home(run: Runner, tmp_path: Path) -> None:
+    remote_faces.mcp_sync_over_cuts(run, tmp_path, run.fake, [
+        {"tool": "executeCommand"}, {"tool": "readFiles"}])
+
+
 def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     place = tmp_path / "fake"
     place.mkdir()
