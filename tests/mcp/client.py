@@ -49,7 +49,15 @@ class Client:
             self.notify("notifications/initialized")
 
     def _read(self) -> None:
+        try:
+            self._take_messages()
+        finally:  # whoever waits for an answer waits no longer, whatever came
+            self.inbox.put(None)
+
+    def _take_messages(self) -> None:
         for line in self.process.stdout:
+            if not line.endswith(b"\n"):
+                return  # it was killed in the middle of one
             message = json.loads(line)  # stdout has messages and nothing else
             if isinstance(message, dict) and message.get("method") == "roots/list":
                 if self.roots is None:  # it has some, and does not tell
@@ -58,7 +66,6 @@ class Client:
                            "result": {"roots": [{"uri": uri} for uri in self.roots]}})
             else:
                 self.inbox.put(message)
-        self.inbox.put(None)
 
     def _read_errors(self) -> None:
         self.errors = self.process.stderr.read()
