@@ -28,6 +28,14 @@ CLOSED = [
     ("chmod 000 src/deep", "--exclude=/src", []),
 ]
 
+# Programs that stand in for those of the list of a flush: killed in the middle of a name, not there
+# in whole, failing where nothing can say of what.
+BROKEN = [
+    {"find": r"printf 'f 2 a.txt\0f 2 src/b'; kill -9 $$"},
+    {"find": r"printf 'f 2 a.txt\0'; echo 'find: libm.so.6: No such file or directory' >&2; exit 127"},
+    {"find": r"printf 'f 2 a.txt\0'; echo 'find: ./src: Input/output error' >&2; exit 1",
+     "grep": "exit 127"},
+]
 
 # What a command does to a directory of the seed, and what is to be told as deleted.
 GONE = [
@@ -172,6 +180,19 @@ def closed_directories(run: RemoteRunner, tmp: Path) -> None:
     # The root itself.
     assert sync_from(run, run.backend, tmp / "closed", "--include=src", "chmod 300 .") == (
         125, ['fetch ".": it could not be read there'], [])
+
+
+def broken_lists(run: RemoteRunner, tmp: Path, tools: Path) -> None:
+    """Where not all could be listed nothing is lost without a word, and the rest comes home. tools:
+    where programs are looked for first."""
+    tools.mkdir()
+    for number, programs in enumerate(BROKEN):
+        for name, text in programs.items():
+            (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+            (tools / name).chmod(0o644)  # a backend may look at its start whether they do their work
+        assert sync_from(run, run.backend, tmp / f"broken-{number}", "--include=/*.txt",
+                         f"echo 1 >a.txt; chmod 755 {tools}/*") == (
+            125, ['fetch ".": it could not be read there'], ["a.txt"]), programs
 
 
 def mcp_closed_directory(run: RemoteRunner, tmp: Path) -> None:

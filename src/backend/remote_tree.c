@@ -295,8 +295,9 @@ static int fetch(const struct pf_remote *remote, const char *script, uint64_t li
 }
 
 /* A directory that cannot be read or searched is one of a kind of its own, CLOSED, which nothing
- * else would tell; so is "." when find fails for more than what was deleted meanwhile: anything may
- * be left out then. */
+ * else would tell; so is "." when find fails for more than what was deleted meanwhile, which it
+ * tells with status 1: anything may be left out then. Whoever is killed leaves half a record, and
+ * the NUL before that one ends it. */
 static int list_there(const struct pf_remote *remote, struct pf_buf *ret,
                       struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
@@ -311,8 +312,9 @@ static int list_there(const struct pf_remote *remote, struct pf_buf *ret,
     snprintf(script, sizeof(script),
              "cd '%s' && { e=$(LC_ALL=C find . -mindepth 1 "
              "-type d \\( ! -readable -o ! -executable \\) -printf '%c 0 %%P\\0' -prune -o "
-             "-printf '%%y %%s %%P\\0' 2>&1 >&3) || { printf '%%s\\n' \"$e\" | "
-             "grep -qv ': No such file or directory$' && printf '%c 0 .\\0'; }; :; } 3>&1",
+             "-printf '%%y %%s %%P\\0' 2>&1 >&3); s=$?; [ $s != 1 ] || { printf '%%s\\n' \"$e\" | "
+             "grep -qv ': No such file or directory$'; s=$(($? - 1)); }; "
+             "[ $s = 0 ] || printf '\\0%c 0 .\\0'; } 3>&1",
              remote->root, CLOSED, CLOSED);
     r = fetch(remote, script, PF_REMOTE_LIST_MAX, fd, cancel, err);
     if (r < 0)

@@ -400,6 +400,11 @@ def test_a_broken_connection_keeps_no_results_from_home(run: Runner, tmp_path: P
         {"tool": "executeCommand"}, {"tool": "readFiles"}])
 
 
+def test_a_list_that_is_not_whole_is_an_error(run: Runner, tmp_path: Path) -> None:
+    run.fake.control("config", {"path": f"{tmp_path}/tools:/usr/local/bin:/usr/bin:/bin"})
+    remote_faces.broken_lists(run, tmp_path, tmp_path / "tools")
+
+
 def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     place = tmp_path / "fake"
     place.mkdir()

@@ -315,6 +315,14 @@ def test_a_broken_connection_keeps_no_results_from_home(run: Runner, tmp_path: P
                                          "session.logs", "files.download", "files.delete")])
 
 
+def test_a_list_that_is_not_whole_is_an_error(run: Runner, tmp_path: Path) -> None:
+    shell = tmp_path / "shell"
+    shell.write_text(f'#!/bin/sh\nPATH="{tmp_path}/tools:$PATH" exec /bin/sh "$@"\n')
+    shell.chmod(0o755)
+    run.fake.control("config", {"shell": str(shell)})
+    remote_faces.broken_lists(run, tmp_path, tmp_path / "tools")
+
+
 def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     place = tmp_path / "fake"
     place.mkdir()
