@@ -255,7 +255,8 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
     return r;
 }
 
-/* Whether it is of the way there, and not of the tree. */
+/* Whether it is of the way there, and not of the tree. A status below 400 is of an answer that
+ * began well and told its trouble later. */
 static bool may_pass(const struct pinfold_error *err)
 {
     static const int of_connections[] = {
@@ -264,7 +265,7 @@ static bool may_pass(const struct pinfold_error *err)
     };
 
     if (err->code == PINFOLD_EBACKEND)
-        return err->http_status == 0 || err->http_status >= 500;
+        return err->http_status < 400 || err->http_status >= 500;
     for (size_t i = 0; i < PF_COUNT(of_connections); i++)
         if (err->code == PINFOLD_EOS && err->sys_errno == of_connections[i])
             return true;

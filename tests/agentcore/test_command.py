@@ -400,6 +400,25 @@ def test_a_broken_connection_keeps_no_results_from_home(run: Runner, tmp_path: P
         {"tool": "executeCommand"}, {"tool": "readFiles"}])
 
 
+@pytest.mark.parametrize("fault", [
+    {"kind": "exception", "exception": "internalServerException"},
+    {"kind": "exception", "exception": "internalServerException", "after_result": True},
+    {"kind": "exception", "exception": "throttlingException", "after_result": True},
+    {"kind": "error_message", "code": "InternalError", "message": "it passes"}],
+    ids=["exception", "after", "throttled", "message"])
+def test_an_answer_that_breaks_off_keeps_no_results_from_home(run: Runner, tmp_path: Path,
+                                                              fault: dict) -> None:
+    seed = tmp_path / "seed"
+    seed.mkdir()
+    with remote_faces.McpServer(run, "--seed", seed) as server:
+        for skip in 0, 1:  # the list, the archive
+            server.call("execute", command=f"echo {skip} >a.md")
+            run.fake.control("faults", {"tool": "executeCommand", "skip": skip, **fault})
+            assert server.call("sync")["errors"] == []
+            assert (seed / "a.md").read_text() == f"{skip}\n"
+            assert run.fake.control("faults", method="GET") == []
+
+
 def test_a_list_that_is_not_whole_is_an_error(run: Runner, tmp_path: Path) -> None:
     run.fake.control("config", {"path": f"{tmp_path}/tools:/usr/local/bin:/usr/bin:/bin"})
     remote_faces.broken_lists(run, tmp_path, tmp_path / "tools")
