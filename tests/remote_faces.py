@@ -164,7 +164,9 @@ def sync_from(run: RemoteRunner, backend: str, home: Path, option: str,
              f"tee src/deep/a.txt src/b.txt >lib/c.txt; {command}"]
     done = subprocess.run(words, env=run.env, cwd=run.here, text=True, capture_output=True,
                           timeout=180, stdin=subprocess.DEVNULL)
-    return (done.returncode, sorted(json.loads(done.stdout)["sync"]["errors"]),
+    told = json.loads(done.stdout)
+    assert "sync" in told, (told, done.stderr)
+    return (done.returncode, sorted(told["sync"]["errors"]),
             sorted(str(one.relative_to(home)) for one in home.rglob("*.txt")))
 
 
