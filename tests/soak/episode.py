@@ -143,13 +143,17 @@ class Episode:
 
     def settle(self) -> None:
         """Wait until no command writes any more: of a call that failed it may go on for a while."""
-        deadline, calm = time.monotonic() + SOON, 0
-        while calm < 2:
-            if time.monotonic() > deadline:
-                raise Wrong(f"commands go on: {self.place.all_processes()}")
-            busy = self.place.is_busy(self.service) or self.service_works()
-            calm = 0 if busy else calm + 1
+        deadline = time.monotonic() + SOON
+        before: dict[int, list[str]] | None = None
+        while time.monotonic() < deadline:
+            calm = self.place.calm(self.service)
+            if self.service_works():
+                calm = None
+            if calm is not None and calm == before:
+                return
+            before = calm
             time.sleep(0.005)
+        raise Wrong(f"commands go on: {self.place.all_processes()}")
 
     def service_works(self) -> bool:
         """What it was asked for may have no process yet."""

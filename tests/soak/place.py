@@ -47,6 +47,16 @@ def runs(pid: int) -> bool:
     return state(pid) in "RD"
 
 
+def turns(pid: int) -> list[str]:
+    """How often a process that waits has come to its turn: a shell has another one before it starts
+    a program, and when that has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return []
+    return [line for line in status.splitlines() if "ctxt_switches" in line]
+
+
 def waits(pid: int) -> list[str]:
     """The system call, by its number, and the function of the kernel that each thread is in."""
     found = []
@@ -103,12 +113,17 @@ class Place:
         return "; ".join(f"{child} {name}: {', '.join(waits(child))}"
                          for child, name in self.descendants(pid)) or "no process"
 
-    def is_busy(self, service: Service | None) -> bool:
-        """Whether commands run here or at a service. A shell may wait for ever for its next one.
-        What was orphaned has ended, but is reaped by wait_until_alone() alone."""
+    def calm(self, service: Service | None) -> dict[int, list[str]] | None:
+        """None while commands run here or at a service; else the turns of each shell, which may
+        wait for ever for its next command. A look at all processes takes longer than a short
+        program, and may see none of a script that runs one after the other: nothing runs when two
+        looks found the same. What was orphaned has ended, but is reaped by wait_until_alone()
+        alone."""
         found = self.descendants() + (self.descendants(service.pid) if service else [])
-        return any((name in PROGRAMS and state(pid) != "Z") or (name in SHELLS and runs(pid))
-                   for pid, name in found)
+        if any(name in PROGRAMS and state(pid) != "Z" for pid, name in found):
+            return None
+        shells = [pid for pid, name in found if name in SHELLS]
+        return None if any(map(runs, shells)) else {pid: turns(pid) for pid in shells}
 
     def wait_until_alone(self) -> None:
         """Every child must end by itself, now that whoever held it has ended."""

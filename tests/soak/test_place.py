@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the soak takes for rest, or for left behind, is so."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import time
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+from place import PR_SET_CHILD_SUBREAPER, SOON, Place
+
+LOOKS = 100
+SCRIPT = "while :; do mkdir -p x/y; cp /etc/passwd x/y; mv x/y/passwd z; rm -rf x; done"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    (tmp_path / "disk").mkdir()
+    yield Place(tmp_path, tmp_path, tmp_path, own_disk=False)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_script_of_short_programs_is_never_calm(place: Place, shell: str) -> None:
+    with subprocess.Popen([shell, "-c", SCRIPT], cwd=place.top) as script:
+        try:
+            looks = [place.calm(None) for _ in range(LOOKS)]
+        finally:
+            script.kill()
+    assert all(one is None or one != other for one, other in zip(looks, looks[1:]))
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_a_shell_that_waits_for_its_next_line_is_calm(place: Place, shell: str) -> None:
+    with subprocess.Popen([shell], stdin=subprocess.PIPE) as script:
+        deadline, before, calm = time.monotonic() + SOON, None, place.calm(None)
+        while (calm is None or calm != before) and time.monotonic() < deadline:
+            before, calm = calm, place.calm(None)
+        assert calm and calm == before
