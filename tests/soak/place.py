@@ -70,6 +70,8 @@ def waits(pid: int) -> list[str]:
 class Place:
     """The directories of a worker, and its children. own_disk: its disk is small, and its own."""
 
+    groups = "/sys/fs/cgroup"
+
     def __init__(self, top: Path, owner_py: Path, failcalls: Path, own_disk: bool) -> None:
         self.top, self.owner_py, self.failcalls = top, owner_py, failcalls
         self.own_disk, self.disk, self.tmp = own_disk, top / "disk", top / "disk/tmp"
@@ -165,6 +167,16 @@ class Place:
             timeout=SOON, check=False)
         assert (done.returncode, done.stderr) == (0, ""), done
 
+    def left_groups(self, owners: list[int]) -> list[str]:
+        """The control groups of owners that are gone. What has the number of one by now, which on a
+        busy machine is a minute later, may have groups of its own, and nobody removes groups of who
+        is there."""
+        found = [(os.path.join(directory, name), pid)
+                 for directory, names, _ in os.walk(self.groups) for name in names
+                 for pid in owners if name.startswith(f"pinfold-{pid}-")]
+        return [path for path, pid in found
+                if not os.path.exists(f"/proc/{pid}") and os.path.exists(path)]
+
     def check_nothing_is_left(self, owners: list[int], sweeps: str) -> None:
         """At the end of an episode, whose owners these processes were. sweeps: one of them may have
         had no keeper, and so the next run on this backend cleans up."""
@@ -175,9 +187,7 @@ class Place:
         left = sorted(path.name for path in self.tmp.iterdir())
         assert not left, f"temporary files are left: {left}"
         assert self.seen_mounts() == self.mounts, f"mounts are left: {self.seen_mounts()}"
-        groups = [os.path.join(directory, name)
-                  for directory, names, _ in os.walk("/sys/fs/cgroup") for name in names
-                  if any(name.startswith(f"pinfold-{pid}-") for pid in owners)]
+        groups = self.left_groups(owners)
         assert not groups, f"control groups are left: {groups}"
 
     def clear(self) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from place import PR_SET_CHILD_SUBREAPER, SOON, Place
 
 LOOKS = 100
-SCRIPT = "while :; do mkdir -p x/y; cp /etc/passwd x/y; mv x/y/passwd z; rm -rf x; done"
+SCRIPT = "while ! [ -e end ]; do mkdir -p x/y; cp /etc/passwd x/y; mv x/y/passwd z; rm -rf x; done"
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_a_script_of_short_programs_is_never_calm(place: Place, shell: str) -> N
         try:
             looks = [place.calm(None) for _ in range(LOOKS)]
         finally:
-            script.kill()
+            (place.top / "end").touch()
     assert all(one is None or one != other for one, other in zip(looks, looks[1:]))
 
 
@@ -41,3 +42,14 @@ def test_a_shell_that_waits_for_its_next_line_is_calm(place: Place, shell: str) 
         while (calm is None or calm != before) and time.monotonic() < deadline:
             before, calm = calm, place.calm(None)
         assert calm and calm == before
+
+
+def test_groups_are_left_of_who_is_gone(place: Place) -> None:
+    """And of nobody whose number is in use again."""
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    place.groups = str(place.top / "groups")
+    ours = Path(place.groups, "memory", f"pinfold-{gone.pid}-4026531836-01234567")
+    for path in ours, ours.with_name(f"pinfold-{os.getpid()}-4026531836-01234567"):
+        path.mkdir(parents=True)
+    assert place.left_groups([os.getpid(), gone.pid]) == [str(ours)]
