@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Owner of one sandbox after the other, by the Python package, for the soak: the same questions and
-answers as owner.c has. Commands run beside a task that must not be held up by them."""
+answers as owner.c has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import asyncio
 import gc
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pinfold import (AgentCoreSandboxTemplate, DaytonaSandboxTemplate, IsolatedSandboxBackend,
@@ -94,12 +93,11 @@ async def answer(owner: Owner, line: str) -> str:
 
 
 async def main() -> None:
-    owner, loop = Owner(), asyncio.get_running_loop()
-    # Always the same thread, which begins before there is trouble: start() of one that memory fails
-    # before it can say that it runs waits for ever (threading.py).
-    with ThreadPoolExecutor(1) as reader:
-        while line := await loop.run_in_executor(reader, sys.stdin.readline):
-            print(await answer(owner, line), flush=True)
+    owner = Owner()
+    # Not by another thread: when memory fails as it tells the loop what it has read, nobody hears
+    # of that line again. The loop has nothing else to do meanwhile.
+    while line := sys.stdin.readline():
+        print(await answer(owner, line), flush=True)
 
 
 asyncio.run(main())
