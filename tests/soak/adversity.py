@@ -58,7 +58,7 @@ def someone_inside(rng: random.Random, place: Place, owner: int, local: bool,
         if not found:
             return None
         name = rng.choice(sorted({name for _, name in found}))
-        count("command" if name in COMMANDS else name if name.startswith("pinfold") else "unnamed")
+        count("command" if name in COMMANDS else name if name.startswith("pinfold-") else "unnamed")
         return rng.choice([pid for pid, its in found if its == name])
     return find
 
