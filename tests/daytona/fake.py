@@ -172,8 +172,9 @@ class Fake:
         except Cut:
             connection.end(request.delivery.then)
             reply = None
-        except BadRequest:
-            raise
+        except BadRequest as why:
+            self.complain(len(self.records), None, "", f"no HTTP: {why}")  # while it is answered
+            reply = None
         except Exception:
             # A fault of the fake itself: no test may take it for one that it asked for.
             traceback.print_exc()

@@ -136,10 +136,21 @@ class Episode:
                     if one["status"] == "READY"]
             wrong = []
         adversity.control(self.endpoint, "reset", {})
+        if not tidy:
+            self.forget_requests()
         if wrong or (live and tidy):
             raise Wrong(f"the service has {live} left, and complains of {wrong}")
 
     was_cut = False
+
+    def forget_requests(self) -> None:
+        """What the service still does for one that was killed must not be there for the next."""
+        deadline = time.monotonic() + SOON
+        while self.service_works():
+            if time.monotonic() > deadline:
+                raise Wrong("the service goes on with requests of the killed")
+            time.sleep(0.005)
+        adversity.control(self.endpoint, "reset", {})
 
     def settle(self) -> None:
         """Wait until no command writes any more: of a call that failed it may go on for a while."""
