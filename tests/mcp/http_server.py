@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
+from client import PATIENCE
 from owners import BUILD
 
 NEWEST = "2025-11-25"
@@ -81,7 +82,7 @@ class Connection:
     """One connection, byte by byte."""
 
     def __init__(self, server: "Server"):
-        self.socket = socket.create_connection(server.address, timeout=60)
+        self.socket = socket.create_connection(server.address, timeout=PATIENCE)
         self.server, self.text = server, b""
 
     def __enter__(self) -> "Connection":
@@ -184,7 +185,7 @@ class Server:
         self.process = subprocess.Popen(
             [str(BUILD / "pinfold"), "mcp", "--http", "127.0.0.1:0", *map(str, args)], cwd=place,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**clean, "HOME": str(place), **(env or {})})
+            errors="replace", env={**clean, "HOME": str(place), **(env or {})})
         self.tokens: dict[str, str] = {}
         self.said = ""
 
@@ -212,7 +213,7 @@ class Server:
         """End it; returns its exit status, and keeps what it said."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=60)
+        _, said = self.process.communicate(timeout=PATIENCE)
         self.said += said
         return self.process.returncode
 
