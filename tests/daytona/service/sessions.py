@@ -195,7 +195,7 @@ class Session:
         self.program.kill()
         self.thread.join()
         os.close(self.shell)
-        for command in self.commands.values():
+        for command in list(self.commands.values()):  # one that comes now is refused, but is there
             command.done.set()
             command.close()
         os.close(self.ended)
