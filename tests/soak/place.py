@@ -59,8 +59,11 @@ def turns(pid: int) -> list[str]:
 
 def waits(pid: int) -> list[str]:
     """The system call, by its number, and the function of the kernel that each thread is in."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*"):
+    found: list[str] = []
+    tasks: list[Path] = []
+    with contextlib.suppress(OSError):  # it is gone
+        tasks += Path(f"/proc/{pid}/task").iterdir()
+    for task in tasks:
         with contextlib.suppress(OSError):  # it is gone, or none of our business
             call = (task / "syscall").read_text().split()[0]
             found.append(f"{call} {(task / 'wchan').read_text()}")

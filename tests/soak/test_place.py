@@ -6,13 +6,14 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Iterator
 
 import pytest
 
-from place import PR_SET_CHILD_SUBREAPER, SOON, Place
+from place import PR_SET_CHILD_SUBREAPER, SOON, Place, waits
 
 LOOKS = 100
 SCRIPT = "while ! [ -e end ]; do mkdir -p x/y; cp /etc/passwd x/y; mv x/y/passwd z; rm -rf x; done"
@@ -53,3 +54,14 @@ def test_groups_are_left_of_who_is_gone(place: Place) -> None:
     for path in ours, ours.with_name(f"pinfold-{os.getpid()}-4026531836-01234567"):
         path.mkdir(parents=True)
     assert place.left_groups([os.getpid(), gone.pid]) == [str(ours)]
+
+
+def test_who_ends_meanwhile_waits_for_nothing() -> None:
+    for _ in range(LOOKS):
+        with subprocess.Popen(["true"]) as ending:
+            reaper = threading.Thread(target=ending.wait)
+            reaper.start()
+            while ending.returncode is None:
+                waits(ending.pid)
+            reaper.join()
+    assert waits(ending.pid) == []
