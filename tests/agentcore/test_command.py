@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -425,13 +426,13 @@ def test_a_list_that_is_not_whole_is_an_error(run: Runner, tmp_path: Path) -> No
 
 
 def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    place = tmp_path / "fake"
-    place.mkdir()
-    fake = start_fake(place, before=remote_faces.UNPRIVILEGED)
-    try:
-        run = Runner(fake, tmp_path)
-        remote_faces.closed_directories(run, tmp_path)
-        remote_faces.mcp_closed_directory(run, tmp_path)
-        remote_faces.agent_with_directories_gone(run, tmp_path)
-    finally:
-        assert end_fake(fake) == 0
+    # Where sessions have their homes paths have to be short.
+    with tempfile.TemporaryDirectory(prefix="pinfold-fake-") as place:
+        fake = start_fake(Path(place), before=remote_faces.UNPRIVILEGED)
+        try:
+            run = Runner(fake, tmp_path)
+            remote_faces.closed_directories(run, tmp_path)
+            remote_faces.mcp_closed_directory(run, tmp_path)
+            remote_faces.agent_with_directories_gone(run, tmp_path)
+        finally:
+            assert end_fake(fake) == 0
