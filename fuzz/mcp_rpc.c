@@ -60,11 +60,6 @@ bool pf_options_remote(const struct pf_options *options)
     return true; /* so that no directory is made for it */
 }
 
-double pf_options_seconds(const struct pf_options *options)
-{
-    return options->timeout_seconds > 0 ? options->timeout_seconds : 120;
-}
-
 /* ---- the transport ---- */
 
 static void hear(void *ctx, void *origin, const char *text, size_t len, bool lossy)

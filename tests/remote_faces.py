@@ -228,6 +228,13 @@ def agent_with_directories_gone(run: RemoteRunner, tmp: Path) -> None:
         assert done.returncode != 0 and ("Permission denied" in done.stderr) == (not deleted)
 
 
+def directories_of_all_kinds(run: RemoteRunner, tmp: Path) -> None:
+    """run: beside a fake without root's right to pass over modes."""
+    closed_directories(run, tmp)
+    mcp_closed_directory(run, tmp)
+    agent_with_directories_gone(run, tmp)
+
+
 def mcp_growing_file(run: RemoteRunner, tmp: Path) -> None:
     """A log that is written to while the results are fetched does not keep the others from home."""
     seed = tmp / "seed with a log"

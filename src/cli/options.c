@@ -12,16 +12,9 @@
 #include "cli/flags.h"
 #include "cli/say.h"
 
-enum { DEFAULT_SECONDS = 120 }; /* of the library's backends on this machine, too */
-
 bool pf_options_remote(const struct pf_options *options)
 {
     return options->agentcore || options->daytona;
-}
-
-double pf_options_seconds(const struct pf_options *options)
-{
-    return options->timeout_seconds > 0 ? options->timeout_seconds : DEFAULT_SECONDS;
 }
 
 int pf_usage_error(const struct pf_command *command, const char *format, ...)

@@ -430,9 +430,6 @@ def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="pinfold-fake-") as place:
         fake = start_fake(Path(place), before=remote_faces.UNPRIVILEGED)
         try:
-            run = Runner(fake, tmp_path)
-            remote_faces.closed_directories(run, tmp_path)
-            remote_faces.mcp_closed_directory(run, tmp_path)
-            remote_faces.agent_with_directories_gone(run, tmp_path)
+            remote_faces.directories_of_all_kinds(Runner(fake, tmp_path), tmp_path)
         finally:
             assert end_fake(fake) == 0
