@@ -260,13 +260,6 @@ int pf_ac_move_file(void *state, const char *src, const char *dest, struct pinfo
 
 /* ---- listing ---- */
 
-static int compare(const void *a, const void *b)
-{
-    const struct pinfold_file_info *left = a, *right = b;
-
-    return strcmp(left->path, right->path);
-}
-
 /* One record, "TYPE SIZE NAME" and a NUL. */
 static int take_entry(const char *record, const char *dir, struct pinfold_file_info *ret)
 {
@@ -298,8 +291,7 @@ static int take_listing(const struct pf_buf *text, const char *dir,
         r = take_entry(text->data + at, dir, &infos->items[infos->count]);
         infos->count += r == 0;
     }
-    if (infos->count > 1)
-        qsort(infos->items, infos->count, sizeof(*infos->items), compare);
+    pf_infos_sort(infos);
     return r;
 }
 

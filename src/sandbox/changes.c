@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "sandbox/look.h"
 #include "sandbox/sandbox.h"
+#include "tree/file.h"
 
 void pinfold_changes_done(struct pinfold_changes *changes)
 {
@@ -55,6 +56,7 @@ static int list(struct listing *listing, struct pinfold_backend *backend, char *
     if (!dir)
         return pf_fail_nomem(err);
     r = PF_BACKEND_CALL(backend, one, list_dir, dir, &listing->infos, cancel, one);
+    pf_infos_sort(&listing->infos); /* a backend may be anybody's */
     if (r == 0 || one->code == PINFOLD_EOS || one->code == PINFOLD_EPATH)
         return 0;
     if (err)
@@ -69,14 +71,13 @@ static int list(struct listing *listing, struct pinfold_backend *backend, char *
 static int is_there(const struct listing *listing, const struct pinfold_change *change)
 {
     static const int gone[] = { 0, ENOENT, ENOTDIR, ELOOP };
-    const struct pinfold_file_infos *infos = &listing->infos;
+    const struct pinfold_file_info *info = pf_infos_find(&listing->infos, change->path);
     bool known = false;
 
     for (size_t i = 0; i < PF_COUNT(gone); i++)
         known = known || listing->error.sys_errno == gone[i];
-    for (size_t i = 0; i < infos->count; i++)
-        if (strcmp(infos->items[i].path, change->path) == 0)
-            return !infos->items[i].is_dir || change->old_mode == 0120000;
+    if (info)
+        return !info->is_dir || change->old_mode == 0120000;
     return known ? 0 : -listing->error.sys_errno;
 }
 

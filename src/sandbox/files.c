@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/utf8.h"
+#include "tree/file.h"
 
 /* ---- reading ---- */
 
@@ -143,8 +144,11 @@ int pinfold_sandbox_list_dir(struct pinfold_sandbox *sandbox, const char *path,
         r = pf_sandbox_path(session, *path ? path : ".", &normalised, err);
     if (r < 0)
         return r;
-    return PF_BACKEND_CALL(pf_sandbox_reader(sandbox, session), err, list_dir, normalised,
-                           ret_infos, cancel, err);
+    r = PF_BACKEND_CALL(pf_sandbox_reader(sandbox, session), err, list_dir, normalised, ret_infos,
+                        cancel, err);
+    if (r == 0)
+        pf_infos_sort(ret_infos); /* a backend may be anybody's */
+    return r;
 }
 
 /* ---- changing ---- */

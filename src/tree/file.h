@@ -85,4 +85,11 @@ int pf_file_move(int root_fd, const char *src, const char *dst, int flags,
 int pf_dir_list(int root_fd, const char *path, struct pinfold_file_infos *ret,
                 struct pinfold_cancel *cancel, struct pinfold_error *err);
 
+/* By path, bytewise. One pass where they are sorted already. */
+void pf_infos_sort(struct pinfold_file_infos *infos);
+
+/* In infos that are sorted; NULL: it is not among them. */
+const struct pinfold_file_info *pf_infos_find(const struct pinfold_file_infos *infos,
+                                              const char *path);
+
 #endif

@@ -25,13 +25,6 @@ struct listing {
     size_t capacity;
 };
 
-static int compare(const void *a, const void *b)
-{
-    const struct pinfold_file_info *left = a, *right = b;
-
-    return strcmp(left->path, right->path);
-}
-
 /* Look through a link, as far as it stays beneath the root. */
 static void follow(const struct listing *listing, struct pinfold_file_info *info)
 {
@@ -124,9 +117,40 @@ int pf_dir_list(int root_fd, const char *path, struct pinfold_file_infos *ret,
         if (r < 0)
             return pf_fail_at(err, -r, "list directory", path);
     } while (r == 0);
-    if (listing.infos.count > 1)
-        qsort(listing.infos.items, listing.infos.count, sizeof(*listing.infos.items), compare);
+    pf_infos_sort(&listing.infos);
     *ret = listing.infos;
     listing.infos = (struct pinfold_file_infos){ .items = NULL };
     return 0;
+}
+
+/* ---- in order ---- */
+
+static int compare(const void *a, const void *b)
+{
+    const struct pinfold_file_info *left = a, *right = b;
+
+    return strcmp(left->path, right->path);
+}
+
+void pf_infos_sort(struct pinfold_file_infos *infos)
+{
+    size_t sorted = 1;
+
+    while (sorted < infos->count && compare(&infos->items[sorted - 1], &infos->items[sorted]) <= 0)
+        sorted++;
+    if (sorted < infos->count)
+        qsort(infos->items, infos->count, sizeof(*infos->items), compare);
+}
+
+static int compare_path(const void *path, const void *info)
+{
+    return strcmp(path, ((const struct pinfold_file_info *)info)->path);
+}
+
+const struct pinfold_file_info *pf_infos_find(const struct pinfold_file_infos *infos,
+                                              const char *path)
+{
+    return infos->count == 0
+                   ? NULL
+                   : bsearch(path, infos->items, infos->count, sizeof(*infos->items), compare_path);
 }

@@ -88,6 +88,19 @@ class Whole(Memory):
         return ExecuteResult(f"{command} {timeout} {cwd} {kwargs}", 3, True, "oh")
 
 
+def test_a_list_is_sorted_by_bytes_whoever_made_it() -> None:
+    async def main() -> None:
+        names = ["b", "a/c", "\xe9", "a", "\udcff", "B", "a-c"]
+        memory = Memory()
+        memory.files = dict.fromkeys(names, "12")
+        async with Sandbox("memory", memory, 60) as sandbox:
+            listed = await sandbox.list_dir()
+        assert [entry.path for entry in listed] == sorted(names, key=os.fsencode)
+        assert {entry.size for entry in listed} == {2}
+
+    asyncio.run(main())
+
+
 def test_least_backend_keeps_files(tmp_path: Path) -> None:
     async def main() -> None:
         memory = Memory()

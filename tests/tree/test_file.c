@@ -353,6 +353,33 @@ static void a_listing_is_sorted_and_says_what_is_what(void **state)
     check_fails(pf_dir_list(tmp->fd, "no", &infos, NULL, &err), PINFOLD_EOS, ENOENT, "\"no\"");
 }
 
+static void a_list_is_put_in_order_and_each_name_found(void **state)
+{
+    enum { COUNT = 1000, STEP = 387 }; /* nothing divides both: each number comes once */
+    struct pinfold_file_info items[COUNT], none[1] = { { .path = NULL } };
+    struct pinfold_file_infos infos = { .items = items, .count = COUNT }, empty = { .items = none };
+    char names[COUNT][8];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t number = i * STEP % COUNT;
+        snprintf(names[i], sizeof(names[i]), "%03zu", number);
+        items[i] = (struct pinfold_file_info){ .path = names[i], .size = (int64_t)number };
+    }
+    for (int times = 0; times < 2; times++) {
+        pf_infos_sort(&infos);
+        for (size_t i = 0; i < COUNT; i++) {
+            assert_int_equal(items[i].size, i);
+            assert_ptr_equal(pf_infos_find(&infos, items[i].path), &items[i]);
+        }
+    }
+    assert_null(pf_infos_find(&infos, ""));
+    assert_null(pf_infos_find(&infos, "0000"));
+    assert_null(pf_infos_find(&infos, "\xff"));
+    pf_infos_sort(&empty);
+    assert_null(pf_infos_find(&empty, "000"));
+}
+
 static void a_fired_token_stops_everything(void **state)
 {
     struct tmp *tmp = *state;
@@ -586,6 +613,7 @@ int main(void)
         TEST(a_file_is_replaced_only_while_it_is_what_was_expected),
         TEST(directories_are_removed_and_moved_when_that_is_meant),
         TEST(a_listing_is_sorted_and_says_what_is_what),
+        TEST(a_list_is_put_in_order_and_each_name_found),
         TEST(a_fired_token_stops_everything),
         TEST(a_file_has_no_name_before_it_is_whole),
         TEST(readers_never_see_half_a_file),
