@@ -240,45 +240,43 @@ static int take_ours(struct listing *listing, const struct pf_buf *text)
     return r == -PINFOLD_EVALUE ? -PINFOLD_EBACKEND : r;
 }
 
-static int compare(const void *a, const void *b)
+/* The last one, when it is among those before: links, sorted, of which we know more. */
+static void drop_link(struct listing *listing, size_t links)
 {
-    const struct pinfold_file_info *left = a, *right = b;
+    const struct pinfold_file_infos known = { .items = listing->infos.items, .count = links };
+    struct pinfold_file_info *last = &listing->infos.items[listing->infos.count - 1];
 
-    return strcmp(left->path, right->path);
-}
-
-static void sort(struct listing *listing)
-{
-    if (listing->infos.count > 1)
-        qsort(listing->infos.items, listing->infos.count, sizeof(*listing->infos.items), compare);
+    if (!pf_infos_find(&known, last->path))
+        return;
+    free(last->path);
+    listing->infos.count--;
 }
 
 /* Returns 1 when a name cannot be told, or is not what it was. */
-static int take_theirs(struct listing *listing, const json_t *entries, size_t links)
+static int take_theirs(struct listing *listing, const json_t *entries)
 {
+    const size_t links = listing->infos.count;
     const json_t *entry;
     size_t i;
-    int r = 0;
+    int r;
+
+    pf_infos_sort(&listing->infos);
 
     json_array_foreach(entries, i, entry) {
         const char *name = json_string_value(json_object_get(entry, "name"));
         const char *mode = json_string_value(json_object_get(entry, "mode"));
-        bool is_dir = json_is_true(json_object_get(entry, "isDir")), is_link = false;
+        bool is_dir = json_is_true(json_object_get(entry, "isDir"));
         char type = is_dir ? 'd' : !mode || mode[0] == '-' ? 'f' : 'o';
         json_int_t size;
         if (!name || strlen(name) != json_string_length(json_object_get(entry, "name")))
             return -PINFOLD_EBACKEND;
         if (strstr(name, REPLACEMENT))
             return 1;
-        for (size_t k = 0; k < links && !is_link; k++) {
-            const char *last = strrchr(listing->infos.items[k].path, '/');
-            is_link = strcmp(last ? last + 1 : listing->infos.items[k].path, name) == 0;
-        }
         size = json_integer_value(json_object_get(entry, "size"));
-        if (!is_link)
-            r = add_entry(listing, name, type, size < 0 ? -1 : size);
+        r = add_entry(listing, name, type, size < 0 ? -1 : size);
         if (r < 0)
             return r;
+        drop_link(listing, links);
     }
     return 0;
 }
@@ -330,7 +328,7 @@ static int list_theirs(struct pf_dt_box *box, struct listing *listing,
     r = pf_daytona_files_list(&box->toolbox, whole, &call, &entries, &own);
     if (r < 0)
         return fail_status(err, &own, "list", listing->dir);
-    r = take_theirs(listing, entries, listing->infos.count);
+    r = take_theirs(listing, entries);
     if (r == -PINFOLD_ENOMEM)
         return pf_fail_nomem(err);
     return r < 0 ? pf_fail(err, PINFOLD_EBACKEND, "list \"%s\": the reply is no list of files",
@@ -358,7 +356,7 @@ int pf_dt_list_dir(void *state, const char *path, struct pinfold_file_infos *ret
     }
     if (r < 0)
         return r;
-    sort(&listing);
+    pf_infos_sort(&listing.infos);
     *ret_infos = listing.infos;
     listing.infos = (struct pinfold_file_infos){ 0 };
     return 0;
