@@ -88,7 +88,7 @@ class Place:
                      "DAYTONA_API_KEY": "dtn_fake_key", "PYTHONDONTWRITEBYTECODE": "1"}
         libc = ctypes.CDLL(None)
         assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-        self.mounts = self.seen_mounts()
+        self.mounts, self.others = self.seen_mounts(), self.seen_groups()
 
     # ---- processes ----
 
@@ -171,13 +171,17 @@ class Place:
             timeout=SOON, check=False)
         assert (done.returncode, done.stderr) == (0, ""), done
 
+    def seen_groups(self) -> set[str]:
+        return {os.path.join(directory, name) for directory, names, _ in os.walk(self.groups)
+                for name in names if name.startswith("pinfold-")}
+
     def left_groups(self, owners: list[int]) -> list[str]:
-        """The control groups of owners that are gone. What has the number of one by now, which on a
-        busy machine is a minute later, may have groups of its own, and nobody removes groups of who
-        is there."""
-        found = [(os.path.join(directory, name), pid)
-                 for directory, names, _ in os.walk(self.groups) for name in names
-                 for pid in owners if name.startswith(f"pinfold-{pid}-")]
+        """The control groups of owners that are gone. Numbers are used again, on a busy machine a
+        minute later: what has the number of one by now may have groups of its own, and nobody
+        removes groups of who is there; and what had it may have left some before the episode, where
+        nobody has swept since."""
+        found = [(path, pid) for path in self.seen_groups() - self.others for pid in owners
+                 if Path(path).name.startswith(f"pinfold-{pid}-")]
         return [path for path, pid in found
                 if not os.path.exists(f"/proc/{pid}") and os.path.exists(path)]
 
@@ -197,6 +201,7 @@ class Place:
 
     def clear(self) -> None:
         """For the next episode."""
+        self.others = self.seen_groups()
         for path in self.disk.iterdir():
             if path == self.tmp:
                 continue

@@ -46,13 +46,16 @@ def test_a_shell_that_waits_for_its_next_line_is_calm(place: Place, shell: str) 
 
 
 def test_groups_are_left_of_who_is_gone(place: Place) -> None:
-    """And of nobody whose number is in use again."""
+    """And of nobody whose number is in use again, or was in use before."""
     with subprocess.Popen(["true"]) as gone:
         pass
     place.groups = str(place.top / "groups")
-    ours = Path(place.groups, "memory", f"pinfold-{gone.pid}-4026531836-01234567")
+    older = Path(place.groups, "memory", f"pinfold-{gone.pid}-4026531836-76543210")
+    older.mkdir(parents=True)
+    place.clear()
+    ours = older.with_name(f"pinfold-{gone.pid}-4026531836-01234567")
     for path in ours, ours.with_name(f"pinfold-{os.getpid()}-4026531836-01234567"):
-        path.mkdir(parents=True)
+        path.mkdir()
     assert place.left_groups([os.getpid(), gone.pid]) == [str(ours)]
 
 
