@@ -110,7 +110,7 @@ static int perform(struct pf_buf *streamed, struct pf_http_response *response)
     struct pf_http *http;
     int r;
 
-    demand(pf_http_new(&http, &err) == 0);
+    demand(pf_http_new(NULL, &http, &err) == 0);
     r = pf_http_perform(http, &request, response, NULL, &err);
     demand((r == 0) == (err.code == 0) && (r == 0 || err.msg[0]));
     demand(r != -PINFOLD_ETIMEOUT);

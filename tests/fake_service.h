@@ -83,7 +83,7 @@ static inline json_t *ask_service(const char *method, const char *url, const cha
                                        .response_max = 10000000 };
     json_t *answer;
 
-    assert_int_equal(pf_http_new(&http, NULL), 0);
+    assert_int_equal(pf_http_new(NULL, &http, NULL), 0);
     if (pf_http_perform(http, &request, &response, NULL, &err) < 0)
         fail_msg("%s: %s", url, err.msg);
     if (response.status != 200)

@@ -176,7 +176,8 @@ static int set_up(struct pf_bedrock *model, const struct pinfold_model_options *
     };
     const char *base = options->base_url && *options->base_url ? options->base_url : NULL;
     const struct pf_model_defaults defaults = { .provider = "bedrock",
-                                                .key_env = "AWS_BEARER_TOKEN_BEDROCK" };
+                                                .key_env = "AWS_BEARER_TOKEN_BEDROCK",
+                                                .trust_env = PF_AWS_CA_BUNDLE };
     _cleanup_free_ char *url = NULL;
     int r = pf_aws_region(&aws, model->region, err);
 

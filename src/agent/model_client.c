@@ -183,7 +183,7 @@ int pf_model_client_init(struct pf_model_client *client, const struct pf_model_d
         r = take_key(client, options->api_key, defaults->key_env, err);
     if (r == 0)
         r = take_base(client, defaults, options, err);
-    return r < 0 ? r : pf_http_new(&client->http, err);
+    return r < 0 ? r : pf_http_new(defaults->trust_env, &client->http, err);
 }
 
 void pf_model_client_done(struct pf_model_client *client)

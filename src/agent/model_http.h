@@ -21,6 +21,7 @@ struct pf_model_defaults {
     const char *provider; /* "anthropic" */
     const char *base_url;
     const char *base_env, *key_env; /* names in the environment */
+    const char *trust_env;          /* likewise, see pf_http_new() */
     unsigned max_tokens;            /* 0: none is sent */
 };
 

@@ -43,15 +43,12 @@ static void box_free(void *state)
 
     if (!box)
         return;
-    /* Connections that a fork has in common with its parent are not for it to end: what TLS says at
-     * the end of one, the service would take for the parent's. */
-    if (box->maker == getpid()) {
-        pf_agentcore_free(box->client);
-        pf_aws_provider_free(box->provider);
-        pf_http_free(box->http);
-    }
+    pf_agentcore_free(box->client);
+    pf_aws_provider_free(box->provider);
+    pf_http_free(box->http);
     pinfold_cancel_free(box->stop);
-    pthread_cond_destroy(&box->fewer);
+    if (box->owner == getpid()) /* in a fork: those who wait for it are not there, and never go */
+        pthread_cond_destroy(&box->fewer);
     pthread_mutex_destroy(&box->lock);
     pf_strv_free(box->env);
     wipe(box->access_key);
@@ -80,7 +77,6 @@ static struct pf_ac_box *box_new(void)
 
     if (!box)
         return NULL;
-    box->maker = getpid();
     pf_clock_cond_init(&box->fewer);
     pthread_mutex_init(&box->lock, NULL);
     return box;
@@ -121,7 +117,7 @@ static int connect_box(struct pf_ac_box *box, struct pinfold_error *err)
     struct pf_agentcore_options options = { .region = box->region,
                                             .identifier = box->identifier,
                                             .endpoint = box->endpoint };
-    int r = pf_http_new(&box->http, err);
+    int r = pf_http_new(PF_AWS_CA_BUNDLE, &box->http, err);
 
     if (r == 0)
         r = pf_aws_provider_new(&aws, box->http, &box->provider, err);

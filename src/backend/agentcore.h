@@ -23,7 +23,6 @@ enum { PF_AC_IN_FLIGHT = 8 };             /* calls at a time; the service takes 
 
 struct pf_ac_box {
     /* Set when it is made. */
-    pid_t maker;
     char *region, *identifier, *endpoint, *name, *profile;
     char *access_key, *secret_key, *session_token;
     char **env;

@@ -123,7 +123,7 @@ static int box_make(const struct pinfold_daytona_options *options, struct pf_dt_
         return pf_fail_nomem(err);
     r = pf_daytona_configure(&daytona, &box->config, err);
     if (r == 0)
-        r = pf_http_new(&box->http, err);
+        r = pf_http_new(NULL, &box->http, err);
     if (r == 0)
         r = pf_daytona_new(&box->config, box->http, &box->client, err);
     if (r == 0)

@@ -29,6 +29,7 @@ struct pf_aws_credentials {
 };
 
 #define PF_AWS_REGION_MAX 64
+#define PF_AWS_CA_BUNDLE "AWS_CA_BUNDLE" /* for pf_http_new(), as botocore has it */
 
 /* Make a provider; any thread may use it. options are copied, http is borrowed for its life.
  * Nothing is read or asked yet. Returns 0, -PINFOLD_EVALUE or -PINFOLD_ENOMEM. */

@@ -2,10 +2,12 @@
 #include "net/http.h"
 
 #include <errno.h>
+#include <openssl/x509_vfy.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/cancel.h"
 #include "base/cleanup.h"
@@ -26,14 +28,17 @@ struct worker {
 };
 
 struct pf_http {
-    pthread_mutex_t lock; /* guards the list, never a wait */
+    char *trusted;        /* a file of certificates; NULL: the system's */
+    pthread_mutex_t lock; /* guards what follows, never a wait */
     struct worker *idle;
     size_t idle_count;
+    pid_t process; /* whose the idle ones are */
 };
 
 /* One request under way. */
 struct transfer {
     const struct pf_http_request *request;
+    const char *trusted; /* of the client */
     struct pf_http_response *response;
     struct pinfold_error *err;
     size_t sent;       /* of a body in memory */
@@ -68,11 +73,25 @@ static struct worker *worker_new(void)
     return NULL;
 }
 
+/* A fork has its parent's connections, too, and may neither use nor end them: what TLS says at the
+ * end of one is of that one sequence which the parent goes on with. So they are forgotten. */
+static void forget_parents(struct pf_http *http)
+{
+    pid_t process = getpid();
+
+    if (http->process == process)
+        return;
+    http->process = process;
+    http->idle = NULL;
+    http->idle_count = 0;
+}
+
 static struct worker *take_worker(struct pf_http *http)
 {
     struct worker *worker;
 
     pthread_mutex_lock(&http->lock);
+    forget_parents(http);
     worker = http->idle;
     if (worker) {
         http->idle = worker->next;
@@ -306,6 +325,10 @@ static void set_up(CURL *easy, struct transfer *transfer, struct receiver *recei
         curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)request->idle_seconds);
     if (request->bypass_proxy)
         curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+    if (transfer->trusted) {
+        curl_easy_setopt(easy, CURLOPT_CAINFO, transfer->trusted);
+        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    }
     set_body(easy, transfer);
 }
 
@@ -360,9 +383,21 @@ static bool is_unsent(const struct transfer *transfer, CURL *easy, CURLcode code
            transfer->response->headers.len == 0 && !transfer->headers_done;
 }
 
+/* Whether the server's certificate is fine, but that nobody is trusted who vouches for it. */
+static bool is_stranger(CURL *easy)
+{
+    long why = X509_V_OK;
+
+    curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &why);
+    return why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+           why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+           why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
+}
+
 static int failed(struct transfer *transfer, CURL *easy, CURLcode code)
 {
     const char *reason = transfer->reason[0] ? transfer->reason : curl_easy_strerror(code);
+    char whom_to_trust[CURL_ERROR_SIZE + 80];
     long sys_errno = 0;
     bool unsent;
     int r;
@@ -374,6 +409,11 @@ static int failed(struct transfer *transfer, CURL *easy, CURLcode code)
     if (code == CURLE_SEND_FAIL_REWIND) /* libcurl speaks of begin_again() */
         reason = "the connection ended before the reply, and what may have arrived is not sent "
                  "again";
+    if (is_stranger(easy)) {
+        snprintf(whom_to_trust, sizeof(whom_to_trust),
+                 "%s; SSL_CERT_FILE may name a file of the certificates to trust", reason);
+        reason = whom_to_trust;
+    }
     switch (code) {
     case CURLE_OUT_OF_MEMORY:
         return pf_fail_nomem(transfer->err);
@@ -476,9 +516,11 @@ int pf_http_perform(struct pf_http *http, const struct pf_http_request *request,
                     struct pf_http_response *ret, struct pinfold_cancel *cancel,
                     struct pinfold_error *err)
 {
-    struct transfer transfer = {
-        .request = request, .response = ret, .err = err, .moved = pf_clock_now()
-    };
+    struct transfer transfer = { .request = request,
+                                 .trusted = http->trusted,
+                                 .response = ret,
+                                 .err = err,
+                                 .moved = pf_clock_now() };
     struct worker *worker;
     int r;
 
@@ -529,17 +571,30 @@ void pf_http_response_done(struct pf_http_response *response)
 
 /* ---- life ---- */
 
-int pf_http_new(struct pf_http **ret, struct pinfold_error *err)
+/* Variables may be set, and say nothing. */
+static const char *read_variable(const char *name)
 {
+    const char *value = name ? secure_getenv(name) : NULL;
+
+    return value && *value ? value : NULL;
+}
+
+int pf_http_new(const char *variable, struct pf_http **ret, struct pinfold_error *err)
+{
+    const char *own = read_variable(variable);
+    const char *trusted = own ? own : read_variable("SSL_CERT_FILE");
     struct pf_http *http;
     int r = pf_curl_load(err);
 
     if (r < 0)
         return r;
     http = calloc(1, sizeof(*http));
-    if (!http)
+    if (!http || (trusted && !(http->trusted = strdup(trusted)))) {
+        free(http);
         return pf_fail_nomem(err);
+    }
     pthread_mutex_init(&http->lock, NULL);
+    http->process = getpid();
     *ret = http;
     return 0;
 }
@@ -548,10 +603,12 @@ void pf_http_free(struct pf_http *http)
 {
     if (!http)
         return;
+    forget_parents(http);
     for (struct worker *worker = http->idle, *next; worker; worker = next) {
         next = worker->next;
         worker_free(worker);
     }
     pthread_mutex_destroy(&http->lock);
+    free(http->trusted);
     free(http);
 }

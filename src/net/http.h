@@ -54,9 +54,13 @@ struct pf_http_response {
     struct pf_buf body;    /* NUL-terminated; of a status other than 2xx always collected */
 };
 
-/* Make a client. Returns 0 or -PINFOLD_ENOMEM. */
-int pf_http_new(struct pf_http **ret, struct pinfold_error *err);
-void pf_http_free(struct pf_http *http); /* NULL is fine; no call may be under way */
+/* Make a client. Of servers it trusts those that a file of certificates (PEM) vouches for, and no
+ * others: the one that the environment names in variable, or else in SSL_CERT_FILE, or else the
+ * system's. variable may be NULL. Returns 0, -PINFOLD_ENOMEM, or a failure to load libcurl. */
+int pf_http_new(const char *variable, struct pf_http **ret, struct pinfold_error *err);
+/* NULL is fine; no call may be under way. A fork may use and free its parent's client: connections
+ * that are open stay the parent's. */
+void pf_http_free(struct pf_http *http);
 
 /* Send a request and take the reply; any thread. Any status is success. Returns 0,
  * -PINFOLD_ECANCELLED, -PINFOLD_ETIMEOUT, -PINFOLD_EOS (it failed on the way), -PINFOLD_EBACKEND (a

@@ -397,7 +397,7 @@ static int set_up(struct pf_s3 *s3, const struct pf_s3_options *options, struct 
     if (r == 0)
         r = take_endpoint(s3, endpoint, options->allow_plain_http, err);
     if (r == 0)
-        r = pf_http_new(&s3->http, err);
+        r = pf_http_new(PF_AWS_CA_BUNDLE, &s3->http, err);
     return r < 0 ? r : pf_aws_provider_new(&options->aws, s3->http, &s3->provider, err);
 }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import remote_faces
+import remote_tls
 from client import KEY, SECRET, Fake, end_fake, start_fake, wait_until
 from remote_runner import PINFOLD, RemoteRunner
 
@@ -433,3 +434,24 @@ def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
             remote_faces.directories_of_all_kinds(Runner(fake, tmp_path), tmp_path)
         finally:
             assert end_fake(fake) == 0
+
+
+ADDRESS = "AWS_ENDPOINT_URL_BEDROCK_AGENTCORE={}"
+
+
+@pytest.mark.parametrize("shown, variables, said", [
+    *remote_tls.TRUST,
+    ("good", {"AWS_CA_BUNDLE": "good"}, ""),
+    ("good", {"AWS_CA_BUNDLE": "", "SSL_CERT_FILE": "good"}, ""),
+    ("good", {"AWS_CA_BUNDLE": "good", "SSL_CERT_FILE": "missing"}, ""),
+    ("good", {"AWS_CA_BUNDLE": "elsewhere", "SSL_CERT_FILE": "good"}, "SSL_CERT_FILE"),
+])
+def test_only_who_is_vouched_for_is_trusted(run: Runner, shown: str, variables: dict[str, str],
+                                            said: str) -> None:
+    remote_tls.only_who_is_vouched_for_is_trusted(run, run.fake.address, ADDRESS, shown, variables,
+                                                  said)
+
+
+def test_a_fork_leaves_its_parent_the_connections(run: Runner) -> None:
+    remote_tls.a_fork_leaves_its_parent_the_connections(run, run.fake.address, ADDRESS,
+                                                        "AgentCoreSandboxTemplate")

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import remote_faces
+import remote_tls
 from daytona_client import KEY, Fake, end_fake, start_fake, wait_until
 from remote_runner import PINFOLD, RemoteRunner
 
@@ -332,3 +333,23 @@ def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
             remote_faces.directories_of_all_kinds(Runner(fake, tmp_path), tmp_path)
         finally:
             assert end_fake(fake) == (0, "")
+
+
+ADDRESS = "DAYTONA_API_URL={}/api"
+
+
+@pytest.mark.parametrize("shown, variables, said", [
+    *remote_tls.TRUST,
+    ("good", {"AWS_CA_BUNDLE": "good"}, "SSL_CERT_FILE"),
+])
+def test_only_who_is_vouched_for_is_trusted(run: Runner, shown: str, variables: dict[str, str],
+                                            said: str) -> None:
+    run.fake.control("config", {"toolbox_url": "api"})
+    remote_tls.only_who_is_vouched_for_is_trusted(run, run.fake.address, ADDRESS, shown, variables,
+                                                  said)
+
+
+def test_a_fork_leaves_its_parent_the_connections(run: Runner) -> None:
+    run.fake.control("config", {"toolbox_url": "api"})
+    remote_tls.a_fork_leaves_its_parent_the_connections(run, run.fake.address, ADDRESS,
+                                                        "DaytonaSandboxTemplate")

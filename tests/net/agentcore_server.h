@@ -136,7 +136,7 @@ static inline int set_up(void **state)
 
     f = calloc(1, sizeof(*f));
     assert_non_null(f);
-    assert_int_equal(pf_http_new(&f->http, &f->err), 0);
+    assert_int_equal(pf_http_new(NULL, &f->http, &f->err), 0);
     f->descriptors = count_descriptors();
     f->server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(f->server.listener, (void *)&address, sizeof(address)), 0);

@@ -221,7 +221,7 @@ static inline int aws_set_up(void **state)
     struct aws_fixture *f = calloc(1, sizeof(*f));
 
     assert_non_null(f);
-    assert_int_equal(pf_http_new(&f->http, &f->err), 0);
+    assert_int_equal(pf_http_new(NULL, &f->http, &f->err), 0);
     f->descriptors = count_descriptors();
     assert_non_null(test_tempdir("pinfold-aws", f->dir, sizeof(f->dir)));
     aws_start_server(&f->server);

@@ -86,7 +86,7 @@ static inline int set_up(void **state)
     assert_int_equal(listen(f->listener, 8), 0);
     assert_int_equal(getsockname(f->listener, (void *)&address, &len), 0);
     setenv("no_proxy", "127.0.0.1", 1);
-    assert_int_equal(pf_http_new(&f->http, &f->err), 0);
+    assert_int_equal(pf_http_new(NULL, &f->http, &f->err), 0);
     f->config.token = strdup(KEY);
     assert_true(asprintf(&f->config.api_url, "http://127.0.0.1:%d/api", ntohs(address.sin_port)) >
                 0);

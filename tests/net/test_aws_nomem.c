@@ -95,7 +95,7 @@ static int set_up(void **state)
     struct aws_server server = { .answer = say };
     socklen_t len = sizeof(address);
 
-    assert_int_equal(pf_http_new(&s->f.http, &s->f.err), 0);
+    assert_int_equal(pf_http_new(NULL, &s->f.http, &s->f.err), 0);
     assert_non_null(test_tempdir("pinfold-aws", s->f.dir, sizeof(s->f.dir)));
     server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(server.listener, (void *)&address, sizeof(address)), 0);

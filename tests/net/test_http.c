@@ -108,7 +108,7 @@ static int set_up(void **state)
 
     assert_non_null(f);
     sem_init(&f->server.closed, 0, 0);
-    assert_int_equal(pf_http_new(&f->http, &f->err), 0);
+    assert_int_equal(pf_http_new(NULL, &f->http, &f->err), 0);
     f->descriptors = count_descriptors();
     f->server.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(f->server.listener, (void *)&address, sizeof(address)), 0);

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS before the fake of a service, which speaks none, with certificates of the test's own."""
+
+import contextlib
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Iterator
+
+from owners import BUILD
+from remote_runner import RemoteRunner
+
+# Who is trusted: the server's certificate, those that variables name, and what an error is to say;
+# "": there is none.
+TRUST = [
+    ("good", {}, "SSL_CERT_FILE"),
+    ("good", {"SSL_CERT_FILE": ""}, "SSL_CERT_FILE"),
+    ("good", {"SSL_CERT_FILE": "elsewhere"}, "SSL_CERT_FILE"),
+    ("good", {"SSL_CERT_FILE": "missing"}, "missing.pem"),
+    ("good", {"SSL_CERT_FILE": "good"}, ""),
+    ("elsewhere", {"SSL_CERT_FILE": "elsewhere"}, "localhost"),
+    ("old", {"SSL_CERT_FILE": "old"}, "expired"),
+]
+
+# With a class of templates, whose service is where the environment says, and whether to fork.
+FORKS = """if True:
+    import asyncio, gc, os, sys
+    import pinfold
+    async def main():
+        template = getattr(pinfold, sys.argv[1])()
+        sandbox = pinfold.Sandbox("forks", template, 60)
+        await sandbox.start()
+        await sandbox.execute("true")
+        made = os.fork() if sys.argv[2] == "fork" else None
+        if made == 0:
+            del sandbox, template
+            gc.collect()
+            os._exit(0)
+        if made:
+            os.waitpid(made, 0)
+        print((await sandbox.execute("echo after")).output, end="")
+        await sandbox.stop()
+    asyncio.run(main())"""
+
+
+def make_certificate(place: Path, name: str, host: str, days: int) -> None:
+    """Of host, in NAME.pem, and its key in NAME.key; with fewer than 0 days it is over."""
+    (place / "extension").write_text(f"subjectAltName=DNS:{host}\n")
+    request, key = place / "request", place / f"{name}.key"
+    for words in (
+        ["req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-subj", "/CN=a test", "-keyout", key, "-out", request],
+        ["x509", "-req", "-in", request, "-signkey", key, "-extfile", place / "extension",
+         "-days", str(days), "-out", place / f"{name}.pem"],
+    ):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=60)
+
+
+@contextlib.contextmanager
+def certificates() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="pinfold-tls-") as path:
+        place = Path(path)
+        make_certificate(place, "good", "localhost", 2)
+        make_certificate(place, "elsewhere", "elsewhere.example", 2)
+        make_certificate(place, "old", "localhost", -1)
+        yield place
+
+
+def shut_down(one: socket.socket) -> None:
+    """After the shutdown of ssl's own, a thread that reads would get the records as they are."""
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(one, socket.SHUT_RDWR)
+
+
+class TlsEnd:
+    """Takes connections of TLS, and hands what comes on them to target."""
+
+    def __init__(self, target: tuple[str, int], certificate: Path) -> None:
+        self.target = target
+        self.connections = self.told = 0  # those that came to be; bytes that came on them
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"https://localhost:{self._listener.getsockname()[1]}"
+        self._clients: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        for one in self._listener, *self._clients:
+            shut_down(one)
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        for one in self._listener, *self._clients:
+            one.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            with contextlib.suppress(OSError), client:
+                shaken = self._context.wrap_socket(client, server_side=True)
+                self._clients.append(shaken)
+                self.connections += 1
+                self._threads.append(threading.Thread(target=self._relay, args=[shaken]))
+                self._threads[-1].start()
+
+    def _relay(self, client: ssl.SSLSocket) -> None:
+        with socket.create_connection(self.target) as server:
+            back = threading.Thread(target=self._hand_on, args=[server, client])
+            back.start()
+            self.told += self._hand_on(client, server)
+            back.join(60)
+
+    @staticmethod
+    def _hand_on(source: socket.socket, to: socket.socket) -> int:
+        count = 0
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                count += len(data)
+                to.sendall(data)
+        shut_down(to)
+        return count
+
+
+@contextlib.contextmanager
+def behind_tls(run: RemoteRunner, target: tuple[str, int], where: str, shown: str,
+               variables: dict[str, str]) -> Iterator[TlsEnd]:
+    """where: the variable of the service's address, '=', and what that is behind {}."""
+    name, address = where.split("=")
+    with certificates() as place:
+        end = TlsEnd(target, place / f"{shown}.pem")
+        for trusted in "SSL_CERT_FILE", "AWS_CA_BUNDLE":
+            run.env.pop(trusted, None)
+        run.env |= {trusted: which and f"{place}/{which}.pem"
+                    for trusted, which in variables.items()}
+        run.env[name] = address.format(end.address)
+        try:
+            yield end
+        finally:
+            end.close()
+
+
+def only_who_is_vouched_for_is_trusted(run: RemoteRunner, target: tuple[str, int], where: str,
+                                       shown: str, variables: dict[str, str],
+                                       said: str) -> None:
+    with behind_tls(run, target, where, shown, variables) as end:
+        done = run("echo ran")
+    if said:
+        assert (done.returncode, done.stdout, end.told) == (125, "", 0), (done, end.told)
+        assert said in done.stderr, done.stderr
+        assert ("SSL_CERT_FILE" in done.stderr) == (said == "SSL_CERT_FILE"), done.stderr
+    else:
+        assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
+        assert end.told > 0
+
+
+def a_fork_leaves_its_parent_the_connections(run: RemoteRunner, target: tuple[str, int],
+                                             where: str, template: str) -> None:
+    connections = []
+    for how in "stay", "fork":
+        with behind_tls(run, target, where, "good", {"SSL_CERT_FILE": "good"}) as end:
+            done = subprocess.run([sys.executable, "-c", FORKS, template, how],
+                                  env=run.env | {"PYTHONPATH": str(BUILD / "python")}, text=True,
+                                  cwd=run.here, timeout=180, capture_output=True)
+        assert (done.returncode, done.stdout) == (0, "after\n"), done.stderr
+        connections.append(end.connections)
+    assert connections[0] == connections[1]
