@@ -5,13 +5,11 @@ import contextlib
 import socket
 import ssl
 import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path
 from typing import Iterator
 
-from owners import BUILD
 from remote_runner import RemoteRunner
 
 # Who is trusted: the server's certificate, those that variables name, and what an error is to say;
@@ -25,26 +23,6 @@ TRUST = [
     ("elsewhere", {"SSL_CERT_FILE": "elsewhere"}, "localhost"),
     ("old", {"SSL_CERT_FILE": "old"}, "expired"),
 ]
-
-# With a class of templates, whose service is where the environment says, and whether to fork.
-FORKS = """if True:
-    import asyncio, gc, os, sys
-    import pinfold
-    async def main():
-        template = getattr(pinfold, sys.argv[1])()
-        sandbox = pinfold.Sandbox("forks", template, 60)
-        await sandbox.start()
-        await sandbox.execute("true")
-        made = os.fork() if sys.argv[2] == "fork" else None
-        if made == 0:
-            del sandbox, template
-            gc.collect()
-            os._exit(0)
-        if made:
-            os.waitpid(made, 0)
-        print((await sandbox.execute("echo after")).output, end="")
-        await sandbox.stop()
-    asyncio.run(main())"""
 
 
 def make_certificate(place: Path, name: str, host: str, days: int) -> None:
@@ -80,8 +58,7 @@ class TlsEnd:
     """Takes connections of TLS, and hands what comes on them to target."""
 
     def __init__(self, target: tuple[str, int], certificate: Path) -> None:
-        self.target = target
-        self.connections = self.told = 0  # those that came to be; bytes that came on them
+        self.target, self.told = target, 0  # bytes that came, and not as TLS's own
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(certificate, certificate.with_suffix(".key"))
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -108,7 +85,6 @@ class TlsEnd:
             with contextlib.suppress(OSError), client:
                 shaken = self._context.wrap_socket(client, server_side=True)
                 self._clients.append(shaken)
-                self.connections += 1
                 self._threads.append(threading.Thread(target=self._relay, args=[shaken]))
                 self._threads[-1].start()
 
@@ -160,16 +136,3 @@ def only_who_is_vouched_for_is_trusted(run: RemoteRunner, target: tuple[str, int
     else:
         assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
         assert end.told > 0
-
-
-def a_fork_leaves_its_parent_the_connections(run: RemoteRunner, target: tuple[str, int],
-                                             where: str, template: str) -> None:
-    connections = []
-    for how in "stay", "fork":
-        with behind_tls(run, target, where, "good", {"SSL_CERT_FILE": "good"}) as end:
-            done = subprocess.run([sys.executable, "-c", FORKS, template, how],
-                                  env=run.env | {"PYTHONPATH": str(BUILD / "python")}, text=True,
-                                  cwd=run.here, timeout=180, capture_output=True)
-        assert (done.returncode, done.stdout) == (0, "after\n"), done.stderr
-        connections.append(end.connections)
-    assert connections[0] == connections[1]

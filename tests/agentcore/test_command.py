@@ -450,8 +450,3 @@ def test_only_who_is_vouched_for_is_trusted(run: Runner, shown: str, variables: 
                                             said: str) -> None:
     remote_tls.only_who_is_vouched_for_is_trusted(run, run.fake.address, ADDRESS, shown, variables,
                                                   said)
-
-
-def test_a_fork_leaves_its_parent_the_connections(run: Runner) -> None:
-    remote_tls.a_fork_leaves_its_parent_the_connections(run, run.fake.address, ADDRESS,
-                                                        "AgentCoreSandboxTemplate")

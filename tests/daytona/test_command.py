@@ -347,9 +347,3 @@ def test_only_who_is_vouched_for_is_trusted(run: Runner, shown: str, variables: 
     run.fake.control("config", {"toolbox_url": "api"})
     remote_tls.only_who_is_vouched_for_is_trusted(run, run.fake.address, ADDRESS, shown, variables,
                                                   said)
-
-
-def test_a_fork_leaves_its_parent_the_connections(run: Runner) -> None:
-    run.fake.control("config", {"toolbox_url": "api"})
-    remote_tls.a_fork_leaves_its_parent_the_connections(run, run.fake.address, ADDRESS,
-                                                        "DaytonaSandboxTemplate")

@@ -127,10 +127,10 @@ def read_variables() -> set[str]:
     """The variables that the sources read."""
     names: set[str] = set()
     services = "AWS|DAYTONA|ANTHROPIC|OPENAI|CODEX|XDG"
-    for path in [*ROOT.glob("src/**/*.c"), *ROOT.glob("python/src/*.c"),
+    for path in [*ROOT.glob("src/**/*.[ch]"), *ROOT.glob("python/src/*.c"),
                  *ROOT.glob("python/**/*.py")]:
         text = path.read_text()
-        names |= set(re.findall(r'(?:getenv|environ\.get|pf_host_switch)\("(\w+)"', text))
+        names |= set(re.findall(r'(?:getenv|environ\.get|pf_host_switch|read_variable)\("(\w+)"', text))
         names |= set(re.findall(rf'"((?:{services})_[A-Z0-9_]*[A-Z0-9])"', text))
     keys = re.findall(r'^    \{ "[a-z.-]+", "([a-z-]+)", (?:"[^"]*"),\s+PF_(\w+)',
                       (ROOT / "src/cli/policy_keys.c").read_text(), re.MULTILINE)

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -386,6 +387,30 @@ static void a_connection_that_was_idle_for_too_long_is_not_used(void **state)
     assert_int_equal(f->server.connection_count, 2);
 }
 
+/* The server has one connection at a time: on another than its parent's a fork waits in vain. */
+static void a_fork_leaves_its_parents_connections_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+    pid_t child;
+    int status;
+
+    f->server.replies[0] = OK_REPLY;
+    f->server.replies[1] = OK_REPLY;
+    assert_int_equal(perform(f, &request), 0);
+    child = fork();
+    if (child == 0) {
+        request.deadline = pf_clock_deadline(200 * PF_NS_PER_MS);
+        status = perform(f, &request) == -PINFOLD_ETIMEOUT ? 0 : 1;
+        pf_http_free(f->http);
+        _exit(status);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(f->server.request_count, 1);
+    assert_int_equal(perform(f, &request), 0);
+}
+
 /* A request of which only a part arrived cannot have been acted on. */
 static void what_arrived_in_part_may_be_tried_again(void **state)
 {
@@ -505,6 +530,7 @@ int main(void)
         TEST(what_must_not_be_sent_twice_is_not),
         TEST(a_connection_that_was_closed_in_between_is_not_used),
         TEST(a_connection_that_was_idle_for_too_long_is_not_used),
+        TEST(a_fork_leaves_its_parents_connections_alone),
         TEST(what_arrived_in_part_may_be_tried_again),
         TEST(bodies_stream_both_ways),
         TEST(only_http_is_spoken),
