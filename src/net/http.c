@@ -301,6 +301,13 @@ static void set_body(CURL *easy, struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer);
 }
 
+/* Neither the file nor the directory that libcurl was built with counts beside it. */
+static bool set_trust(CURL *easy, const char *file)
+{
+    return !file || (curl_easy_setopt(easy, CURLOPT_CAINFO, file) == CURLE_OK &&
+                     curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK);
+}
+
 static void set_up(CURL *easy, struct transfer *transfer, struct receiver *receiver,
                    struct curl_slist *headers)
 {
@@ -325,10 +332,6 @@ static void set_up(CURL *easy, struct transfer *transfer, struct receiver *recei
         curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)request->idle_seconds);
     if (request->bypass_proxy)
         curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
-    if (transfer->trusted) {
-        curl_easy_setopt(easy, CURLOPT_CAINFO, transfer->trusted);
-        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-    }
     set_body(easy, transfer);
 }
 
@@ -498,7 +501,8 @@ static int transfer_run(struct worker *worker, struct transfer *transfer,
 
     set_up(worker->easy, transfer, &receiver, headers);
     /* All that curl_easy_setopt() can lack is memory, and an address it has copied. */
-    ok = ok && curl_easy_setopt(worker->easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
+    ok = ok && set_trust(worker->easy, transfer->trusted) &&
+         curl_easy_setopt(worker->easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
          curl_easy_setopt(worker->easy, CURLOPT_URL, transfer->request->url) == CURLE_OK &&
          curl_multi_add_handle(worker->multi, worker->easy) == CURLM_OK;
     r = ok ? drive(worker, transfer, cancel) : pf_fail_nomem(transfer->err);
