@@ -76,7 +76,8 @@ static bool is_seeded(const struct pf_changes_job *job, const struct pf_walk_ent
     if (len < 0)
         return true; /* the comparison says what is wrong with it */
     target[len] = '\0';
-    return pf_copy_link_inside(&job->old_side, entry, target);
+    /* One that cannot be followed now is compared as any other. */
+    return pf_copy_link_inside(&job->old_side, entry, target) != 0;
 }
 
 static enum pf_walk_type type_of(const struct stat *st)

@@ -268,8 +268,13 @@ static int take_link(struct tour *tour, const struct pf_walk_entry *entry)
     target[len] = '\0';
     if (!tour->options->links)
         return leave_link(tour, entry, target);
-    if (!pf_copy_link_inside(tour->options, entry, target))
+    r = pf_copy_link_inside(tour->options, entry, target);
+    if (r == 0)
         return skip(tour, entry, "a symbolic link that leaves the source");
+    if (r < 0) {
+        fail_entry(tour, entry, "follow the symbolic link", -r);
+        return 0;
+    }
     if (tour->options->plan)
         return pf_copy_plan_add(tour->options->plan, entry->path, false, PINFOLD_PLAN_COPY, 0, "");
     r = follow_to(tour, entry);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "tree/beneath.h"
 #include "tree/copy_job.h"
 #include "tree/walk.h"
@@ -31,20 +32,26 @@ static bool stays_inside(const char *target, unsigned depth)
 }
 
 /* The same, followed for real: other links on the way may lead out. One that leads to nothing that
- * exists stays inside. */
-static bool resolves_inside(int src_fd, const char *path)
+ * exists stays inside; what is said of the way and not of the system counts as leading out. */
+static int resolves_inside(int src_fd, const char *path)
 {
+    static const int of_the_way[] = { EXDEV, ELOOP, ENOTDIR, ENAMETOOLONG, EACCES, EPERM };
     int fd = pf_beneath_open(src_fd, path, O_PATH, 0);
 
     if (fd >= 0)
         close(fd);
-    return fd >= 0 || fd == -ENOENT;
+    if (fd >= 0 || fd == -ENOENT)
+        return 1;
+    for (size_t i = 0; i < PF_COUNT(of_the_way); i++)
+        if (fd == -of_the_way[i])
+            return 0;
+    return fd;
 }
 
-bool pf_copy_link_inside(const struct pf_copy_options *options, const struct pf_walk_entry *entry,
-                         const char *target)
+int pf_copy_link_inside(const struct pf_copy_options *options, const struct pf_walk_entry *entry,
+                        const char *target)
 {
-    return stays_inside(target, entry->depth) && resolves_inside(options->src_fd, entry->path);
+    return stays_inside(target, entry->depth) ? resolves_inside(options->src_fd, entry->path) : 0;
 }
 
 bool pf_copy_excluded(const struct pf_copy_options *options, const struct pf_walk_entry *entry)

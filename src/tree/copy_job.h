@@ -122,9 +122,9 @@ struct pf_walk_entry;
 /* Whether an exclude pattern matches. A link to a directory counts as one, and so does one that
  * leads nowhere: what cannot be known is rather left out. */
 bool pf_copy_excluded(const struct pf_copy_options *options, const struct pf_walk_entry *entry);
-/* Whether a link of the source stays inside it. */
-bool pf_copy_link_inside(const struct pf_copy_options *options, const struct pf_walk_entry *entry,
-                         const char *target);
+/* Whether a link of the source stays inside it: 1, 0, or -errno when it cannot be followed now. */
+int pf_copy_link_inside(const struct pf_copy_options *options, const struct pf_walk_entry *entry,
+                        const char *target);
 
 /* copy.c */
 /* A root cannot be used at all: whatever the system said, the workspace is not prepared. */

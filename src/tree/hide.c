@@ -128,13 +128,17 @@ static int visit_link(struct hiding *hiding, const struct pf_walk_entry *entry)
 {
     char target[PATH_MAX];
     ssize_t len = readlinkat(entry->dir_fd, entry->name, target, sizeof(target) - 1);
+    int r;
 
     if (len < 0) {
         pf_copy_fail(hiding->job, "", entry->path, "read the symbolic link", errno);
         return 0;
     }
     target[len] = '\0';
-    return pf_copy_link_inside(hiding->options, entry, target) ? 0 : hide(hiding, entry);
+    r = pf_copy_link_inside(hiding->options, entry, target);
+    if (r < 0)
+        pf_copy_fail(hiding->job, "", entry->path, "follow the symbolic link", -r);
+    return r > 0 ? 0 : hide(hiding, entry);
 }
 
 static int visit_dir(struct hiding *hiding, const struct pf_walk_entry *entry,

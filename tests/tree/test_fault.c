@@ -108,6 +108,9 @@ static int seed_or_flush(struct place *place, bool seed)
     };
     int r = pf_copy_tree(&options, &result, &err);
 
+    /* Nothing here is to be left out of a seed: what is not there has an error. */
+    if (r == 0 && seed && result.errors.count == 0 && result.skipped.count > 0)
+        fail_msg("\"%s\" was left out without an error", result.skipped.items[0]);
     /* The flush always has one error: the link. */
     if (r == 0 && result.errors.count > (seed ? 0U : 1U))
         r = 1;
