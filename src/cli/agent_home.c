@@ -158,11 +158,11 @@ static bool ask(const struct pf_agent_run *run, const struct pinfold_changes *ch
 /* A patch that lacks something must not look like a whole one. Returns the exit status. */
 static int check_patch(const struct pinfold_changes *changes)
 {
-    size_t missing = 0;
+    size_t missing = changes->errors.count;
 
     for (size_t i = 0; i < changes->count; i++)
         missing += changes->items[i].shown != PINFOLD_SHOWN_TEXT;
-    if (!missing && !changes->errors.count)
+    if (!missing)
         return 0;
     pf_say("the diff is not whole: %zu files are binary, too large, or could not be read", missing);
     return PF_EXIT_NOT_WRITTEN;
@@ -262,7 +262,7 @@ static int write_back(struct pf_agent_run *run, const struct pinfold_changes *ch
     } else if (left_out.unknown) {
         pf_say("nothing was written back: more than %d files were changed here meanwhile",
                PINFOLD_CHANGES_LIST_MAX);
-    } else if (syncs) {
+    } else if (syncs || changes->errors.count) { /* what could not be looked at may be new, too */
         status = flush(run, &left_out);
         lost = status != 0;
         status = pf_agent_worse(status, say_stays(changes, &lost));
@@ -306,7 +306,7 @@ static int finish(struct pf_agent_run *run, struct pinfold_changes *changes)
     if (pinfold_sandbox_stop_commands(run->box.sandbox, &err) < 0 || show(run, changes, &err) < 0 ||
         run->broken)
         return end_early(run, !pf_interrupt_signal(), &err);
-    if (!changes->count) {
+    if (!changes->count && !changes->errors.count) {
         pf_note("the agent has changed nothing");
         return 0;
     }

@@ -13,6 +13,7 @@ import pytest
 
 from agent_run import KEY, Agent, drop_kept, execute, fix, tool, write
 from helpers import BUILD, ROOT, STRANGER
+from remote_faces import UNPRIVILEGED
 
 MAIN = "int main(void) { return 0; }\n"
 
@@ -114,6 +115,25 @@ def test_an_agent_that_changes_nothing_is_done(agent: Agent) -> None:
     done = agent(agent.script("There is nothing to do."))
     assert (done.returncode, done.stdout) == (0, "There is nothing to do.\n")
     assert "the agent has changed nothing" in done.stderr
+
+
+def test_what_cannot_be_looked_at_may_have_changed(agent: Agent) -> None:
+    """It is all that the agent has done, and is not lost as if that were nothing."""
+    def run(*words: str) -> Any:
+        model = agent.script([execute("mkdir d; echo x > d/f.c; chmod 000 d")], "Done.")
+        return subprocess.run([*UNPRIVILEGED, *agent.words("--model", model, *words)],
+                              cwd=agent.project, env=agent.env, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=120)
+    done = run("--yes")
+    assert done.returncode == 125, done.stderr
+    assert 'copy "d": read directory "d": Permission denied' in done.stderr
+    assert "changed nothing" not in done.stderr
+    [kept] = re.findall(r"results are kept in ([^;]*);", done.stderr)
+    Path(kept, "d").chmod(0o700)
+    assert drop_kept(done.stderr)[Path("d/f.c")] == b"x\n"
+    done = run("--diff")
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "the diff is not whole: 1 files" in done.stderr
 
 
 def test_what_is_deleted_is_told_and_stays_here(agent: Agent) -> None:
