@@ -26,9 +26,10 @@
 
 #define TEXT_MAX ((size_t)16 << 20)
 #define SCRIPT_MAX ((size_t)1 << 20)
-#define FLUSH_MAX ((uint64_t)16 << 30) /* bytes of files that come back at once */
-#define GROWTH_MAX ((uint64_t)1 << 30) /* bytes by which those grow until they do */
-#define NAMES_TYPED ((size_t)30000)    /* bytes of names that cost no request of their own */
+#define FLUSH_MAX ((uint64_t)16 << 30)    /* bytes of files that come back at once */
+#define GROWTH_MAX ((uint64_t)1 << 30)    /* bytes by which those grow until they do */
+#define PATIENCE_NS (900 * PF_NS_PER_SEC) /* of one attempt */
+#define NAMES_TYPED ((size_t)30000)       /* bytes of names that cost no request of their own */
 
 enum { CLOSED = 'x' }; /* in a list, beside the types of find: see list_there() */
 
@@ -256,8 +257,9 @@ static int choose(const struct pf_buf *listing, const struct pf_globs *include,
 }
 
 /* Whether it is of the way there, and not of the tree. A status below 400 is of an answer that
- * began well and told its trouble later. */
-static bool may_pass(const struct pinfold_error *err)
+ * began well and told its trouble later. A connection may also break without a word, and is given
+ * up after minutes; what took longer than those is as slow the next time. */
+static bool may_pass(const struct pinfold_error *err, int64_t began)
 {
     static const int of_connections[] = {
         EIO,       ECONNRESET,   EPIPE,     ECONNREFUSED, ECONNABORTED, ENOTCONN,
@@ -266,29 +268,62 @@ static bool may_pass(const struct pinfold_error *err)
 
     if (err->code == PINFOLD_EBACKEND)
         return err->http_status < 400 || err->http_status >= 500;
+    if (err->code == PINFOLD_ETIMEOUT)
+        return pf_clock_now() - began < PATIENCE_NS;
     for (size_t i = 0; i < PF_COUNT(of_connections); i++)
         if (err->code == PINFOLD_EOS && err->sys_errno == of_connections[i])
             return true;
     return false;
 }
 
-/* A service runs nothing again by itself whose answer was lost. What is fetched is the work of
- * hours, perhaps, which ends with the sandbox, and fetching it changes nothing there. */
+/* After a step of a flush has failed with r: a service runs nothing again by itself whose answer
+ * was lost. What is fetched is the work of hours, perhaps, which ends with the sandbox, and
+ * fetching it changes nothing of it there. Returns 1 when the step is to be begun again, or a
+ * negative code. */
+static int begin_again(int r, size_t failures, int64_t began, struct pinfold_cancel *cancel,
+                       struct pinfold_error *err)
+{
+    static const int64_t pauses_ms[] = { 250, 1000, 4000 };
+
+    if (failures >= PF_COUNT(pauses_ms) || !may_pass(err, began))
+        return r;
+    pf_log(PINFOLD_LOG_WARNING, "%s: trying again", err->msg);
+    *err = (struct pinfold_error)PINFOLD_ERROR_INIT;
+    r = pf_cancel_wait(cancel, NULL, pf_clock_deadline(pauses_ms[failures] * PF_NS_PER_MS), err);
+    return r < 0 ? r : 1;
+}
+
 static int fetch(const struct pf_remote *remote, const char *script, uint64_t limit, int fd,
                  struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
-    static const int64_t pauses_ms[] = { 250, 1000, 4000 };
     struct pinfold_error one = PINFOLD_ERROR_INIT;
-    int r = remote->fetch(remote->box, script, limit, fd, cancel, &one);
+    int r = 1;
 
-    for (size_t i = 0; i < PF_COUNT(pauses_ms) && r < 0 && may_pass(&one); i++) {
-        pf_log(PINFOLD_LOG_WARNING, "%s: trying again", one.msg);
-        one = (struct pinfold_error)PINFOLD_ERROR_INIT;
-        r = pf_cancel_wait(cancel, NULL, pf_clock_deadline(pauses_ms[i] * PF_NS_PER_MS), &one);
-        if (r == 0 && (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0))
+    for (size_t failures = 0; r == 1; failures++) {
+        int64_t began = pf_clock_now();
+        r = remote->fetch(remote->box, script, limit, fd, cancel, &one);
+        if (r < 0)
+            r = begin_again(r, failures, began, cancel, &one);
+        if (r == 1 && (ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0))
             r = pf_fail_os(&one, errno, "keep what is fetched");
-        else if (r == 0)
-            r = remote->fetch(remote->box, script, limit, fd, cancel, &one);
+    }
+    if (r < 0 && err)
+        *err = one;
+    return r;
+}
+
+static int put(const struct pf_remote *remote, int fd, uint64_t size,
+               char ret_name[static PF_REMOTE_NAME_MAX], struct pinfold_cancel *cancel,
+               struct pinfold_error *err)
+{
+    struct pinfold_error one = PINFOLD_ERROR_INIT;
+    int r = 1;
+
+    for (size_t failures = 0; r == 1; failures++) {
+        int64_t began = pf_clock_now();
+        r = remote->put(remote->box, fd, size, ret_name, cancel, &one);
+        if (r < 0)
+            r = begin_again(r, failures, began, cancel, &one);
     }
     if (r < 0 && err)
         *err = one;
@@ -349,7 +384,7 @@ static int add_names(const struct pf_remote *remote, const struct pf_buf *names,
     r = pf_write_all(fd, names->data, names->len);
     if (r < 0)
         return pf_fail_os(err, -r, "keep what is to be sent");
-    r = remote->put(remote->box, fd, names->len, name, cancel, err);
+    r = put(remote, fd, names->len, name, cancel, err);
     if (r < 0)
         return r;
     remote->print(remote->box, name, true, print);

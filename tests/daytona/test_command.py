@@ -314,7 +314,8 @@ def test_a_file_that_grows_keeps_no_other_from_home(run: Runner, tmp_path: Path)
 def test_a_broken_connection_keeps_no_results_from_home(run: Runner, tmp_path: Path) -> None:
     remote_faces.mcp_sync_over_cuts(run, tmp_path, run.fake, [
         {"operation": name} for name in ("session.create", "session.exec", "session.command",
-                                         "session.logs", "files.download", "files.delete")])
+                                         "session.logs", "files.download", "files.delete",
+                                         "files.bulk-upload")])
 
 
 def test_a_list_that_is_not_whole_is_an_error(run: Runner, tmp_path: Path) -> None:
