@@ -56,7 +56,7 @@ struct pf_ac_output {
     bool partial; /* it has not ended, or not told how: status means nothing */
     bool timed_out, stopped,
             cancelled;           /* a task that was ended: out and errs are what it said so far */
-    bool runs_on;                /* one that was to be, and that the service did not hear of */
+    bool runs_on;                /* one that was to be, and that the service did not end */
     bool merged;                 /* the streams could not be told apart: all is in out */
     struct pf_buf out, errs;     /* at most the limit that was given, of each */
     uint64_t out_size, err_size; /* in all */

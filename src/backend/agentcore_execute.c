@@ -21,7 +21,6 @@
 #define WORD_MAX ((size_t)100000)        /* bytes of a command that is one word */
 #define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
 #define SCRIPT_MAX ((size_t)64 << 20)
-#define KILLED_NOTE "[killed: the sandbox was stopped]\n"
 enum { REFUSED_STATUS = 125 };
 
 static int add_words(struct pf_buf *script, const char *const *words)
@@ -149,10 +148,10 @@ static void note(const struct pf_run_request *request, const struct pf_ac_output
         snprintf(notes + len, NOTES_MAX - len, "[timed out after %g s%s]\n",
                  (double)request->timeout_ns / (double)PF_NS_PER_SEC,
                  output->runs_on ? ", and could not be stopped: it may run on" : "");
-    else if (output->cancelled)
-        snprintf(notes + len, NOTES_MAX - len, "[killed: the call was cancelled]\n");
-    else if (output->stopped)
-        snprintf(notes + len, NOTES_MAX - len, KILLED_NOTE);
+    else if (output->cancelled || output->stopped)
+        snprintf(notes + len, NOTES_MAX - len, "[%s%s%s]\n", output->runs_on ? "" : "killed: ",
+                 output->cancelled ? "the call was cancelled" : "the sandbox was stopped",
+                 output->runs_on ? "; the command could not be stopped: it may run on" : "");
 }
 
 static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
@@ -194,7 +193,7 @@ static int killed(const struct pf_run_request *request, struct pinfold_execute_r
 
     pf_capture_init(&capture, request);
     ret->exit_code = 137;
-    return pf_capture_finish(&capture, KILLED_NOTE, ret, err);
+    return pf_capture_finish(&capture, "[killed: the sandbox was stopped]\n", ret, err);
 }
 
 static int run(struct pf_ac_box *box, const struct pf_run_request *request,

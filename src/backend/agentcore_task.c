@@ -87,15 +87,18 @@ static int call(struct task *task, const char *tool, int64_t ns, struct pinfold_
                      : pf_fail_nomem(err);
 }
 
-/* Returns whether the service has heard it. */
+/* Returns whether the service has done it. Its tool tells a failure in a result, which without one
+ * is the task's, whatever that says of its end. */
 static bool stop(struct task *task)
 {
     struct pf_agentcore_result result = { 0 };
+    bool done;
 
     if (call(task, "stopTask", STOP_NS, NULL, &result, NULL, NULL) < 0)
         return false;
+    done = !result.is_error || result.task_status;
     pf_agentcore_result_done(&result);
-    return true;
+    return done;
 }
 
 /* Have the files removed, for nobody will ask for them. */

@@ -25,6 +25,7 @@
 #define FETCH_MAX ((uint64_t)1024 << 20) /* bytes of one stream that are fetched */
 #define SCRIPT_MAX ((size_t)64 << 20)
 #define IDLE_NS (30 * PF_NS_PER_SEC) /* of a download of one */
+#define NOT_KILLED_NOTE "[the service could not be reached to kill it]\n"
 #define LOST_NOTE "[output was lost: the command removed or replaced the files it went to]\n"
 enum { MARK_DIGITS = 16, TIMEOUT_STATUS = 124, SIGNAL_STATUS = 128, KILLED_STATUS = 137 };
 
@@ -396,31 +397,41 @@ static int timed_out(struct command *command, const struct pf_dt_run *run, doubl
     for (int i = 0; command->merged && i < 2; i++)
         take_stream(command, i, i == 0 ? &run->out : &run->errs, NULL);
     snprintf(notes, sizeof(notes), "[timed out after %g s]\n%s", seconds,
-             run->kill_failed ? "[the service could not be reached to kill it]\n" : "");
+             run->kill_failed ? NOT_KILLED_NOTE : "");
     ret->timed_out = true;
     ret->limit = PINFOLD_LIMIT_TIME;
     ret->limits_hit = 1U << PINFOLD_LIMIT_TIME;
     return compose(command, true, notes, ret, err);
 }
 
-/* The sandbox was stopped while the command ran. What it said is lost. */
-static int killed(struct command *command, struct pinfold_execute_result *ret,
-                  struct pinfold_error *err)
+/* Whoever ended it is not to take what runs on for dead. */
+static int killed(struct command *command, const struct pf_dt_run *run, const char *why,
+                  struct pinfold_execute_result *ret, struct pinfold_error *err)
 {
+    char notes[200];
+
     command->status = KILLED_STATUS;
+    snprintf(notes, sizeof(notes), "[%s%s]\n%s", run->kill_failed ? "" : "killed: ", why,
+             run->kill_failed ? NOT_KILLED_NOTE : "");
+    return compose(command, true, notes, ret, err);
+}
+
+/* The sandbox was stopped while the command ran. What it said is lost. */
+static int stopped(struct command *command, const struct pf_dt_run *run,
+                   struct pinfold_execute_result *ret, struct pinfold_error *err)
+{
     command->merged = true;
-    return compose(command, true, "[killed: the sandbox was stopped]\n", ret, err);
+    return killed(command, run, "the sandbox was stopped", ret, err);
 }
 
 /* The session is deleted; what the command had written is still there. */
-static int cancelled(struct command *command, struct pinfold_execute_result *ret,
-                     struct pinfold_error *err)
+static int cancelled(struct command *command, const struct pf_dt_run *run,
+                     struct pinfold_execute_result *ret, struct pinfold_error *err)
 {
     struct pinfold_cancel *cancel = command->request.cancel;
 
-    command->status = KILLED_STATUS;
     command->request.cancel = NULL;
-    compose(command, true, "[killed: the call was cancelled]\n", ret, NULL);
+    killed(command, run, "the call was cancelled", ret, NULL);
     return pf_cancel_check(cancel, err);
 }
 
@@ -447,8 +458,8 @@ static int run_command(struct command *command, const struct pinfold_execute_opt
         command->kept = true; /* it may be */
         if (r != -PINFOLD_ECANCELLED)
             return r;
-        return pinfold_cancel_fired(command->request.cancel) ? cancelled(command, ret, err)
-                                                             : killed(command, ret, err);
+        return pinfold_cancel_fired(command->request.cancel) ? cancelled(command, &run, ret, err)
+                                                             : stopped(command, &run, ret, err);
     }
     r = run.timed_out ? timed_out(command, &run, seconds, ret, err)
                       : finished(command, &run, ret, err);

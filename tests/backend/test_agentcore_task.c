@@ -124,17 +124,6 @@ static void *fire_when_it_runs(void *cancel)
     return NULL;
 }
 
-/* Whoever is told that its time is up may begin the next one beside it. */
-static void one_that_could_not_be_stopped_is_told(void **state)
-{
-    (void)state;
-    fault("{\"kind\":\"http\",\"error\":\"AccessDeniedException\",\"tool\":\"stopTask\"}");
-    OK(run_within(NOTED "echo begun; while sleep 0.1; do :; done", 2));
-    assert_true(f.run.timed_out);
-    assert_non_null(
-            strstr(f.run.output, "[timed out after 2 s, and could not be stopped: it may run on]"));
-}
-
 static void a_cancelled_task_is_stopped_there(void **state)
 {
     struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
@@ -173,6 +162,59 @@ static void stopping_the_sandbox_ends_it_and_keeps_what_it_said(void **state)
     assert_memory_equal(f.run.output, "here\n", 5);
     assert_non_null(strstr(f.run.output, "[killed: the sandbox was stopped]"));
     assert_int_equal(tool_runs("stopTask"), 1);
+}
+
+/* Whoever is told that it is over may begin the next one beside it. */
+#define NOT_STOPPED "{\"kind\":\"http\",\"error\":\"AccessDeniedException\",\"tool\":\"stopTask\"}"
+
+static void one_that_was_late_and_could_not_be_stopped_is_told(void **state)
+{
+    static const char *const faults[] = {
+        NOT_STOPPED,
+        /* As a tool tells its failures. */
+        "{\"kind\":\"rewrite\",\"tool\":\"stopTask\",\"by\":\"\\\"isError\\\":true\","
+        "\"pattern\":\"\\\"structuredContent\\\":.*\\\"isError\\\":false\"}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < PF_COUNT(faults); i++) {
+        fault(faults[i]);
+        OK(run_within(NOTED "echo begun; while sleep 0.1; do :; done", 2));
+        assert_true(f.run.timed_out);
+        assert_non_null(strstr(f.run.output,
+                               "[timed out after 2 s, and could not be stopped: it may run on]"));
+    }
+}
+
+static void one_that_was_cancelled_and_could_not_be_stopped_is_told(void **state)
+{
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+    struct pinfold_cancel *cancel;
+    pthread_t thread;
+
+    (void)state;
+    options.command = LIVES;
+    fault(NOT_STOPPED);
+    OK(pinfold_cancel_new(&cancel, &f.err));
+    assert_int_equal(pthread_create(&thread, NULL, fire_when_it_runs, cancel), 0);
+    assert_int_equal(run_options(&options, cancel), -PINFOLD_ECANCELLED);
+    pthread_join(thread, NULL);
+    pinfold_cancel_free(cancel);
+    assert_non_null(strstr(f.run.output, "[the call was cancelled; the command could not be "
+                                         "stopped: it may run on]"));
+}
+
+static void one_that_the_sandbox_could_not_stop_is_told(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    fault(NOT_STOPPED);
+    assert_int_equal(pthread_create(&thread, NULL, stop_when_it_runs, NULL), 0);
+    OK(run_in(LIVES, NULL));
+    pthread_join(thread, NULL);
+    assert_non_null(strstr(f.run.output, "[the sandbox was stopped; the command could not be "
+                                         "stopped: it may run on]"));
 }
 
 static void *expire_when_it_runs(void *unused)
@@ -267,7 +309,9 @@ int main(void)
         TASK(a_long_script_and_a_lot_of_output_are_no_matter),
         TASK(a_task_is_asked_after_less_and_less_often),
         TASK(when_its_time_is_up_it_is_stopped_and_what_it_said_is_told),
-        TASK(one_that_could_not_be_stopped_is_told),
+        TASK(one_that_was_late_and_could_not_be_stopped_is_told),
+        TASK(one_that_was_cancelled_and_could_not_be_stopped_is_told),
+        TASK(one_that_the_sandbox_could_not_stop_is_told),
         TASK(a_task_that_is_stopped_before_it_says_anything_says_nothing),
         TASK(a_cancelled_task_is_stopped_there),
         TASK(stopping_the_sandbox_ends_it_and_keeps_what_it_said),

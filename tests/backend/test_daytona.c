@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pinfold/temp_workspace.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -298,6 +299,74 @@ static void what_a_late_command_said_comes_with_its_end(void **state)
     assert_non_null(strstr(f.run.output, "timed out after 1 s"));
 }
 
+static void *fire_later(void *cancel)
+{
+    while (count_of("session.command") == 0)
+        usleep(20000);
+    pinfold_cancel_fire(cancel);
+    return NULL;
+}
+
+static void *stop_later(void *unused)
+{
+    (void)unused;
+    while (count_of("session.command") == 0)
+        usleep(20000);
+    pf_backend_stop_commands(f.backend);
+    return NULL;
+}
+
+/* Whoever is told that it is over may begin the next one beside it. In each case: whether there is
+ * a fault, and what is said. */
+static const struct ending {
+    bool fails;
+    const char *late, *cancelled, *stopped;
+} endings[] = {
+    { false, "[timed out after 1 s]\n", "[killed: the call was cancelled]\n",
+      "[killed: the sandbox was stopped]\n" },
+    { true, "[timed out after 1 s]\n[the service could not be reached to kill it]\n",
+      "[the call was cancelled]\n[the service could not be reached to kill it]\n",
+      "[the sandbox was stopped]\n[the service could not be reached to kill it]\n" },
+};
+
+/* Run a command that has no end, have it ended, and look at what is said of that. */
+static void ends(const struct ending *ending, double seconds, void *(*how)(void *),
+                 const char *said)
+{
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+    struct pinfold_cancel *cancel;
+    pthread_t thread;
+    int r;
+
+    tell("reset", "{}");
+    OK(pf_backend_create(f.backend, NULL, &f.err));
+    if (ending->fails)
+        tell("faults", "{\"kind\":\"http\",\"status\":403,\"operation\":\"session.delete\"}");
+    options.command = "sleep 60";
+    options.timeout_seconds = seconds;
+    OK(pinfold_cancel_new(&cancel, &f.err));
+    if (how)
+        assert_int_equal(pthread_create(&thread, NULL, how, cancel), 0);
+    pinfold_execute_result_done(&f.run);
+    r = f.ops->execute(f.backend->state, &options, &f.run, cancel, &f.err);
+    assert_int_equal(r, how == fire_later ? -PINFOLD_ECANCELLED : 0);
+    if (how)
+        pthread_join(thread, NULL);
+    pinfold_cancel_free(cancel);
+    assert_string_equal(f.run.output, said);
+    OK(pf_backend_close(f.backend, &f.err));
+}
+
+static void one_that_could_not_be_killed_is_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < PF_COUNT(endings); i++) {
+        ends(&endings[i], 1, NULL, endings[i].late);
+        ends(&endings[i], 0, fire_later, endings[i].cancelled);
+        ends(&endings[i], 0, stop_later, endings[i].stopped);
+    }
+}
+
 static void without_room_for_files_the_log_is_the_output(void **state)
 {
     (void)state;
@@ -527,6 +596,7 @@ int main(void)
         WITH_SANDBOX(a_log_that_is_late_is_waited_for),
         WITH_SANDBOX(a_command_that_is_lost_is_an_error),
         WITH_SANDBOX(what_a_late_command_said_comes_with_its_end),
+        WITHOUT(one_that_could_not_be_killed_is_told),
         WITH_SANDBOX(without_room_for_files_the_log_is_the_output),
         WITHOUT(old_services_are_served),
         WITHOUT(bad_credentials_are_told_without_them),
