@@ -32,6 +32,7 @@
 #define NAMES_TYPED ((size_t)30000)       /* bytes of names that cost no request of their own */
 
 enum { CLOSED = 'x' }; /* in a list, beside the types of find: see list_there() */
+enum { ERRORS_MAX = 10000 };
 
 void pf_stage_done(struct pf_stage *stage)
 {
@@ -453,25 +454,36 @@ static int plan_missing(const struct pf_remote_wanted *wanted, int stage_fd,
     return r < 0 ? pf_fail_nomem(err) : 0;
 }
 
-/* What was wanted and did not come is an error, not a file less. */
+/* What was wanted and did not come is an error, not a file less. The list may be anybody's, so
+ * there are only so many. */
 static int note_missing(const struct pf_remote_wanted *wanted, int stage_fd,
                         struct pinfold_strings *errors, struct pinfold_error *err)
 {
-    for (size_t at = 0; at < wanted->names.len; at += strlen(wanted->names.data + at) + 1) {
-        const char *path = wanted->names.data + at;
-        if (pf_remote_is_in(stage_fd, path))
-            continue;
-        if (pf_strings_addf(errors, "fetch \"%s\": " NOT_READ, PF_QUOTE(path)) < 0)
-            return pf_fail_nomem(err);
+    char too_large[80];
+    const struct {
+        const struct pf_buf *paths;
+        const char *why;
+    } kinds[] = { { &wanted->names, NOT_READ },
+                  { &wanted->closed, NOT_READ },
+                  { &wanted->large, too_large } };
+    unsigned long long more = 0;
+
+    snprintf(too_large, sizeof(too_large), "all together it is more than %llu bytes",
+             (unsigned long long)FLUSH_MAX);
+    for (size_t i = 0; i < PF_COUNT(kinds); i++) {
+        const struct pf_buf *paths = kinds[i].paths;
+        for (size_t at = 0; at < paths->len; at += strlen(paths->data + at) + 1) {
+            const char *path = paths->data + at;
+            if (paths == &wanted->names && pf_remote_is_in(stage_fd, path))
+                continue;
+            if (errors->count >= ERRORS_MAX)
+                more++;
+            else if (pf_strings_addf(errors, "fetch \"%s\": %s", PF_QUOTE(path), kinds[i].why) < 0)
+                return pf_fail_nomem(err);
+        }
     }
-    for (size_t at = 0; at < wanted->closed.len; at += strlen(wanted->closed.data + at) + 1)
-        if (pf_strings_addf(errors, "fetch \"%s\": " NOT_READ, PF_QUOTE(wanted->closed.data + at)) <
-            0)
-            return pf_fail_nomem(err);
-    for (size_t at = 0; at < wanted->large.len; at += strlen(wanted->large.data + at) + 1)
-        if (pf_strings_addf(errors, "fetch \"%s\": all together it is more than %llu bytes",
-                            PF_QUOTE(wanted->large.data + at), (unsigned long long)FLUSH_MAX) < 0)
-            return pf_fail_nomem(err);
+    if (more > 0 && pf_strings_addf(errors, "and %llu more errors", more) < 0)
+        return pf_fail_nomem(err);
     return 0;
 }
 

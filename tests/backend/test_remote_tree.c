@@ -29,6 +29,7 @@ static struct fixture {
     struct pinfold_error failure; /* of a step */
     int failing, failures;        /* which, and how often */
     int calls[STEPS];
+    const char *flood; /* a record that is the list, again and again */
     struct pinfold_sync_result result;
     struct pinfold_error err;
 } f;
@@ -75,6 +76,8 @@ static void forget(void *box, const char *name)
     assert_int_equal(unlink(name), 0);
 }
 
+enum { FLOOD = 200000 };
+
 static int fetch(void *box, const char *script, uint64_t limit, int fd,
                  struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
@@ -84,6 +87,11 @@ static int fetch(void *box, const char *script, uint64_t limit, int fd,
     (void)box, (void)limit, (void)cancel;
     if (r < 0)
         return r;
+    if (f.flood && strstr(script, "find . ")) {
+        for (int i = 0; i < FLOOD; i++)
+            assert_true(dprintf(fd, "%s%d%c", f.flood, i, '\0') > 0);
+        return 0;
+    }
     child = fork();
     if (child == 0) {
         dup2(fd, STDOUT_FILENO);
@@ -99,6 +107,7 @@ static int fetch(void *box, const char *script, uint64_t limit, int fd,
 
 static int set_up(void **state)
 {
+    memset(&f, 0, sizeof(f));
     assert_non_null(test_tempdir("pinfold-remote-tree", f.dir, sizeof(f.dir)));
     snprintf(f.root, sizeof(f.root), "%s/root", f.dir);
     snprintf(f.home, sizeof(f.home), "%s/home", f.dir);
@@ -127,7 +136,7 @@ static int tear_down(void **state)
     return nftw(f.dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static int flush(int failing, const struct pinfold_error *failure, int failures)
+static int sync_all(void)
 {
     static const char *const all[] = { "**", NULL }, *const none[] = { NULL };
     const struct pf_remote remote = {
@@ -136,14 +145,20 @@ static int flush(int failing, const struct pinfold_error *failure, int failures)
     const struct pinfold_sync_request request = {
         .size = sizeof(request), .dest = f.home, .include = all, .exclude = none
     };
+
+    f.err = (struct pinfold_error)PINFOLD_ERROR_INIT;
+    return pf_remote_sync(&remote, &request, &f.result, NULL, &f.err);
+}
+
+static int flush(int failing, const struct pinfold_error *failure, int failures)
+{
     int r;
 
     f.failing = failing;
     f.failure = *failure;
     f.failures = failures;
     memset(f.calls, 0, sizeof(f.calls));
-    f.err = (struct pinfold_error)PINFOLD_ERROR_INIT;
-    r = pf_remote_sync(&remote, &request, &f.result, NULL, &f.err);
+    r = sync_all();
     assert_int_equal(f.result.files_synced, r == 0 ? 200 : 0);
     assert_int_equal(f.result.errors.count, 0);
     pinfold_sync_result_done(&f.result);
@@ -203,6 +218,22 @@ static void there_is_an_end_to_trying(void **state)
     assert_int_equal(f.calls[NAMES], 4);
 }
 
+/* The list may be anybody's: a find of the agent's own, say, that sends millions of names, which
+ * cost nothing there. */
+static void a_list_without_end_is_no_list_of_errors_without_end(void **state)
+{
+    static const char *const floods[] = { "x 0 ", "f 99999999999999 ", "f 1 " };
+
+    (void)state;
+    for (size_t i = 0; i < PF_COUNT(floods); i++) {
+        f.flood = floods[i];
+        assert_int_equal(sync_all(), 0);
+        assert_int_equal(f.result.errors.count, 10001);
+        assert_string_equal(f.result.errors.items[10000], "and 190000 more errors");
+        pinfold_sync_result_done(&f.result);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +241,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_does_not_pass_is_told_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(there_is_an_end_to_trying, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_list_without_end_is_no_list_of_errors_without_end, set_up,
+                                        tear_down),
     };
 
     return cmocka_run_group_tests_name("remote_tree", tests, NULL, NULL);
