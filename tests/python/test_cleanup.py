@@ -11,7 +11,9 @@ from pinfold import (AfterInvocationEvent, Agent, AgentConfig, FileInfo, HookReg
                      SandboxManager, SandboxMode, WorkspaceSyncResult, close_sandbox_workspace,
                      prepare_workspace)
 
-from support import run, until
+from pinfold.integrations import _steps
+
+from support import local, run, until
 
 
 class Backend:
@@ -191,3 +193,33 @@ def test_hooks_after_a_cancelled_invocation_are_finished() -> None:
             await task
         assert heard == ["asked", "after False"]
     run(main())
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("operation", ["fetch", "store"])
+def test_nothing_is_left_in_a_workspace_of_what_an_adapter_took_through_it(
+        root: Path, tmp_path: Path, operation: str, at: int) -> None:
+    """Ctrl-C may come when a call is done, and before that is known. at: of which call."""
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"data")
+    sandbox = local(root)
+    run(sandbox.start())
+    steps = _steps.fetch(sandbox._core, str(outside)) if operation == "fetch" \
+        else _steps.store(sandbox._core, str(outside), b"new")
+    number, answer = 0, None
+    try:
+        call = next(steps)
+        while True:
+            failure: BaseException | None = None
+            try:
+                answer = _steps.blocking(call)
+            except Exception as error:  # pylint: disable=broad-except
+                failure = error
+            if number == at:
+                failure = KeyboardInterrupt()
+            number += 1
+            call = steps.send(answer) if failure is None else steps.throw(failure)
+    except (StopIteration, KeyboardInterrupt) as end:
+        assert isinstance(end, KeyboardInterrupt) == (number > at)
+    run(sandbox.stop())
+    assert list(root.iterdir()) == []

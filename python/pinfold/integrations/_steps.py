@@ -139,11 +139,11 @@ def store(core: _pinfold.Sandbox, path: str, data: bytes) -> Steps[None]:
         if not path.startswith("/"):
             raise
     name = scratch()
-    yield core.add_files([(name, data)], True)
     try:
+        yield core.add_files([(name, data)], True)
         _check((yield _shell(core, _STORE, name, path)), path)
     finally:
-        yield core.delete_files([name])
+        yield _shell(core, 'rm -f -- "$1"', name)
 
 
 def remove(core: _pinfold.Sandbox, path: str) -> Steps[None]:
