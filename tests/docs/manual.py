@@ -58,3 +58,19 @@ def lint(page: Path) -> str:
                           timeout=60)
     assert done.returncode == 0 or done.stdout + done.stderr
     return done.stdout + done.stderr
+
+
+def shown(page: Path) -> list[str]:
+    """The lines that a reader sees, on a terminal that is wide enough for all of them."""
+    done = subprocess.run(["mandoc", "-Tutf8", "-Owidth=400", page], capture_output=True, text=True,
+                          timeout=60, check=True)
+    return [line.strip() for line in re.sub(".\b", "", done.stdout).split("\n")]
+
+
+def typed(page: str) -> list[str]:
+    """The lines of examples, as they are to be typed: those of .Dl, and in literal blocks."""
+    blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", page, re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^\.Dl (.*)$", page, re.MULTILINE) + "".join(blocks).split("\n")
+    named = {"\\(dq": '"', "\\&": "", "\\e": "\\"}
+    return [re.sub(r"\\\(dq|\\&|\\e", lambda found: named[found[0]], line).strip()
+            for line in lines]

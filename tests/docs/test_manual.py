@@ -8,7 +8,8 @@ import pytest
 
 from owners import BUILD
 
-from manual import MAN, ROOT, Item, items, lint, needs_mandoc, options, read, sections
+from manual import (MAN, ROOT, Item, items, lint, needs_mandoc, options, read, sections, shown,
+                    typed)
 
 COMMANDS = ["run", "shell", "agent", "plan", "mcp", "mcp install", "config", "doctor", "version",
             "help"]
@@ -196,6 +197,15 @@ def test_examples_are_understood(told):
                 assert word.removeprefix("--").split("=")[0] in known, line
             seen += 1
     assert seen >= 15
+
+
+@needs_mandoc
+@pytest.mark.parametrize("name", PAGES)
+def test_examples_are_shown_as_they_are_to_be_typed(name):
+    """A dot that is a word of its own is punctuation to mdoc, which joins it to the word before."""
+    lines = shown(MAN / name)
+    for line in typed(read(name)):
+        assert line in lines
 
 
 @needs_mandoc
