@@ -215,6 +215,8 @@ static void show_source(const struct pf_setting *setting)
 
 static void show(const struct pf_policy *policy)
 {
+    if (policy->file_count > 0 && policy->files[0].source == PF_FROM_PROJECT)
+        puts("user     none: HOME is not set to a directory");
     for (size_t i = 0; i < policy->file_count; i++) {
         const struct pf_policy_file *file = &policy->files[i];
         char *path = pf_printable(file->path);

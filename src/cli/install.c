@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/jsonc.h"
+#include "cli/policy.h"
 #include "cli/say.h"
 
 /* An agent program, and where it looks for servers. */
@@ -113,19 +114,26 @@ static json_t *reached(const struct client *client, const struct pf_options *opt
 
 /* ---- where ---- */
 
-static char *file_of(const struct client *client, bool user)
+/* Where what is of the user begins, with *ret_below it; NULL: nobody says where. */
+static const char *users_place(const struct client *client, const char **ret_below)
 {
     const char *base = client->variable ? getenv(client->variable) : NULL;
-    const char *home = getenv("HOME");
-    const char *below = client->user;
+
+    *ret_below = client->user;
+    if (!base || !*base)
+        return pf_policy_home();
+    *ret_below = strchr(client->user, '/') + 1; /* the variable stands for the first directory */
+    return base;
+}
+
+static char *file_of(const struct client *client, bool user)
+{
+    const char *below = NULL;
+    const char *base = user ? users_place(client, &below) : NULL;
     char *path = NULL;
 
     if (!user)
         return strdup(client->project);
-    if (base && *base)
-        below = strchr(below, '/') + 1; /* the variable stands for the first directory */
-    else
-        base = home ? home : "";
     return asprintf(&path, "%s/%s", base, below) < 0 ? NULL : path;
 }
 
@@ -233,6 +241,7 @@ int pf_install(const struct pf_command *command, const char *name, const struct 
     const char *server = options->name ? options->name : "pinfold";
     const char *wrong = wrong_with(options);
     bool user = options->scope_user || (client && client->is_users && !options->scope_project);
+    const char *below;
     json_t *value;
     char *path;
     int status;
@@ -241,6 +250,12 @@ int pf_install(const struct pf_command *command, const char *name, const struct 
         return pf_usage_error(command, "%s: none of claude-code, codex, cursor, vscode", name);
     if (wrong)
         return pf_usage_error(command, "%s", wrong);
+    if (user && !users_place(client, &below)) {
+        pf_say("HOME is not set to a directory, and the file of %s is there; set it, or give "
+               "--scope project",
+               client->name);
+        return PF_EXIT_FAILED;
+    }
     path = file_of(client, user);
     value = options->url ? reached(client, options) : started(client, options, user, main_word);
     if (!path || json_object_size(value) < 1) {

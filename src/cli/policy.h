@@ -82,6 +82,10 @@ int pf_policy_load(const char *named, bool only_named, struct pf_policy *ret,
                    struct pinfold_error *err);
 void pf_policy_done(struct pf_policy *policy);
 
+/* The directory that HOME names, or NULL. One that does not begin with a slash is none: it would be
+ * below the current directory, where what lies is a project's and not the user's. */
+const char *pf_policy_home(void);
+
 /* The place of a key in pf_keys by its path in a file, or by its option; -1: there is none. */
 int pf_key_of_path(const char *path);
 int pf_key_of_option(const char *option);

@@ -107,15 +107,23 @@ static int load_file(struct pf_policy *policy, char *path, enum pf_source source
     return r;
 }
 
-static char *user_file(void)
+const char *pf_policy_home(void)
+{
+    const char *home = getenv("HOME");
+
+    return home && *home == '/' ? home : NULL;
+}
+
+/* Returns -1 when out of memory, else 0, with NULL where the user has no place for it. */
+static int user_file(char **ret)
 {
     const char *base = getenv("XDG_CONFIG_HOME");
-    const char *home = getenv("HOME");
-    char *path = NULL;
+    const char *home = pf_policy_home();
 
+    *ret = NULL;
     if (base && *base == '/')
-        return asprintf(&path, "%s/pinfold/" FILE_NAME, base) < 0 ? NULL : path;
-    return asprintf(&path, "%s/.config/pinfold/" FILE_NAME, home ? home : "") < 0 ? NULL : path;
+        return asprintf(ret, "%s/pinfold/" FILE_NAME, base) < 0 ? -1 : 0;
+    return home && asprintf(ret, "%s/.config/pinfold/" FILE_NAME, home) < 0 ? -1 : 0;
 }
 
 static bool same_file(const char *one, const char *other)
@@ -129,9 +137,14 @@ static bool same_file(const char *one, const char *other)
 /* The user's file, and what lies in the current directory. */
 static int search(struct pf_policy *policy, struct pinfold_error *err)
 {
-    int r = load_file(policy, user_file(), PF_FROM_USER, err);
+    char *users = NULL;
+    int r = 0;
 
-    if (r == 0 && !same_file(policy->files[0].path, FILE_NAME))
+    if (user_file(&users) < 0)
+        return fail(err, PINFOLD_ENOMEM, ENOMEM, FILE_NAME, "");
+    if (users)
+        r = load_file(policy, users, PF_FROM_USER, err);
+    if (r == 0 && !(users && same_file(users, FILE_NAME)))
         r = load_file(policy, strdup(FILE_NAME), PF_FROM_PROJECT, err);
     return r;
 }

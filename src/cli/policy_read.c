@@ -137,10 +137,10 @@ static int unknown(struct reader *reader, const struct pf_toml_item *item)
 /* A path from the home directory, or from the directory of the file. NULL: out of memory. */
 static char *resolve(const struct reader *reader, const char *path)
 {
-    const char *home = getenv("HOME");
+    const char *home = pf_policy_home();
     char *whole = NULL;
 
-    if (home && *home && *path == '~' && (path[1] == '/' || !path[1]))
+    if (home && *path == '~' && (path[1] == '/' || !path[1]))
         return asprintf(&whole, "%s%s", home, path + 1) < 0 ? NULL : whole;
     if (*path == '/' || !*path)
         return strdup(path);

@@ -439,6 +439,24 @@ def test_the_file_of_the_user_is_where_XDG_CONFIG_HOME_says(place):
     assert place.check(XDG_CONFIG_HOME="elsewhere")["ttl"]["source"] == "default"
 
 
+@pytest.mark.parametrize("name", ["", ".", "relative"])
+def test_a_home_that_begins_in_the_project_is_none(place, name):
+    """Or the project's own file would be the user's, which may say everything."""
+    path = place.project / name / USER
+    path.parent.mkdir(parents=True)
+    path.write_text('backend = "local"\naudit = "~/audit"\n')
+    done = place.run("config", "check", HOME=name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[:2] == ["user     none: HOME is not set to a directory",
+                                            "project  pinfold.toml: not there"]
+    settings = place.check(HOME=name)
+    assert {setting["source"] for setting in settings.values()} == {"default"}
+    place.project_file('exclude = ["*.o"]\n')
+    assert place.check(HOME=name)["exclude"]["source"] == "project"
+    named = place.check("--config", path, HOME=name)
+    assert named["audit"]["values"] == [f"{path.parent}/~/audit"]
+
+
 def test_files_that_others_could_change_are_refused(place):
     path = place.user("ttl = 1\n")
     path.chmod(0o666)

@@ -469,6 +469,19 @@ def test_wrong_calls_are_explained(home, args, said):
     assert said in done.stderr and "see 'pinfold help mcp install'" in done.stderr
 
 
+@pytest.mark.parametrize("client", ["claude-code", "codex", "cursor", "vscode"])
+@pytest.mark.parametrize("name", ["", ".", "relative"])
+def test_without_a_home_there_is_no_file_of_the_user(home, client, name):
+    """And none at the root of the system, or in the current directory, which nobody would read."""
+    for words in (), ("--write",):
+        done = home.run(client, "--scope", "user", *words, HOME=name)
+        assert (done.returncode, done.stdout) == (125, "")
+        assert done.stderr == (f"pinfold: HOME is not set to a directory, and the file of {client} "
+                               "is there; set it, or give --scope project\n")
+    assert list(home.project.iterdir()) == []
+    assert home.run(client, "--scope", "project", "--write", HOME=name).returncode == 0
+
+
 def test_its_help_is_there_in_three_ways(home):
     texts = {subprocess.run([BUILD / "pinfold", *args], capture_output=True, text=True).stdout
              for args in (["mcp", "install", "--help"], ["mcp", "install", "codex", "-h"],
