@@ -68,7 +68,8 @@ int main(int argc, char **argv)
     if (!command && pf_hand_over(PF_FULL, argv, &status))
         return status;
     if (!command) {
-        pf_say("%s: no such command; 'pinfold help' lists what there is", name);
+        pf_say("%s: no such %s; 'pinfold help' lists what there is", name,
+               *name == '-' ? "option here: those of a command follow it" : "command");
         return PF_EXIT_FAILED;
     }
     return finish(command->run(command, argc - 1, argv + 1));

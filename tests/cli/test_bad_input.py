@@ -22,6 +22,8 @@ def fails(done, *words):
 @pytest.mark.parametrize("args, words", [
     ([], ["no command given", "pinfold help"]),
     (["frobnicate"], ["frobnicate: no such command", "pinfold help"]),
+    (["--quiet", "run", "true"], ["--quiet: no such option here: those of a command follow it",
+                                  "pinfold help"]),
     (["run"], ["no command to run", "pinfold help run"]),
     (["run", "--frobnicate", "true"], ["--frobnicate: no such option"]),
     (["run", "-x", "true"], ["-x: no such option"]),
