@@ -57,4 +57,6 @@ async def main(project: str, task: str) -> None:
         await close_sandbox_workspace(agent)
 
 
-asyncio.run(main(*sys.argv[1:3]))
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
+asyncio.run(main(*sys.argv[1:]))

@@ -33,4 +33,6 @@ async def main(project: str, task: str) -> None:
         print("reviewer:", await reviewer.invoke_async(f"Review what was done for: {task}"))
 
 
-asyncio.run(main(*sys.argv[1:3]))
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
+asyncio.run(main(*sys.argv[1:]))

@@ -322,7 +322,8 @@ int pinfold_agent_invoke(struct pinfold_agent *agent, const char *prompt,
     if (ret)
         *ret = (struct pinfold_invocation){ 0 };
     if (!agent->model)
-        return pf_fail(err, PINFOLD_ETYPE, "agent %s has no model", PF_QUOTE(agent->id));
+        return pf_fail(err, PINFOLD_ETYPE, "agent %s has no model: give it one in its options",
+                       PF_QUOTE(agent->id));
     r = pf_invoking_begin(agent, err);
     if (r < 0)
         return r;

@@ -224,6 +224,7 @@ static void without_a_model_nothing_is_invoked(void **state)
     (void)state;
     t.agent = plain_agent("none");
     assert_int_equal(invoke("hello"), -PINFOLD_ETYPE);
+    assert_string_equal(t.err.msg, "agent none has no model: give it one in its options");
 }
 
 static int reply_pauses(const struct pinfold_model_request *request, unsigned turn,

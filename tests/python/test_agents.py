@@ -538,7 +538,7 @@ def test_without_a_model_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("PINFOLD_MODEL", raising=False)
 
     async def main() -> None:
-        with pytest.raises(TypeError, match="no model"):
+        with pytest.raises(TypeError, match="no model: give AgentConfig one, or set PINFOLD_MODEL"):
             await Agent().invoke_async("go")
         with pytest.raises(TypeError, match="prompt must be a str"):
             await Agent().invoke_async(["go"])  # type: ignore[arg-type]

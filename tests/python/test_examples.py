@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from owners import BUILD, Owner
 from support import call
 
@@ -54,6 +56,14 @@ def test_service_gives_each_request_a_sandbox(tmp_path: Path) -> None:
         finally:
             service.send_signal(2)
     assert service.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["analyse", "local_dev", "two_agents"])
+@pytest.mark.parametrize("words", [[], ["one"], ["one", "two", "three"]])
+def test_examples_that_want_words_say_which(name: str, words: list[str]) -> None:
+    done = python(EXAMPLES / f"{name}.py", *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Traceback" not in done.stderr and f"{name}.py " in done.stderr
 
 
 def test_package_and_examples_are_typed(tmp_path: Path) -> None:
