@@ -51,6 +51,58 @@ static bool find(const char *name, const char *search, char *path)
     return false;
 }
 
+/* A word as it is typed to a shell, in quotes where it needs them. Returns text to free(), or NULL
+ * when out of memory, and for what cannot be typed from what a terminal shows of it. */
+static char *shell_word(const char *text)
+{
+    static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "%+,-./:=@_";
+    size_t len = 0, step;
+    char *word;
+
+    if (!text[strspn(text, bare)])
+        return strdup(text);
+    word = malloc(4 * strlen(text) + 3);
+    if (!word)
+        return NULL;
+    word[len++] = '\'';
+    for (; *text; text += step) {
+        step = pf_printable_char(text);
+        if (step == 0) {
+            free(word);
+            return NULL;
+        }
+        memcpy(word + len, *text == '\'' ? "'\\''" : text, *text == '\'' ? 4 : step);
+        len += *text == '\'' ? 4 : step;
+    }
+    word[len++] = '\'';
+    word[len] = '\0';
+    return word;
+}
+
+/* Say which options would show the program of a word, which is in dir. */
+static void tell(const char *word, const char *path, const char *dir)
+{
+    char variable[PATH_MAX + 64];
+    char *shown, *search;
+
+    snprintf(variable, sizeof(variable), "PATH=%s:/usr/local/bin:/usr/bin:/bin", dir);
+    shown = shell_word(dir);
+    search = shell_word(variable);
+    if (!shown || !search)
+        pf_note("%s is in %s here, which is not shown to the command", word, dir);
+    else if (*word == '/')
+        pf_note("%s is not shown to the command; --ro %s would, and what else it needs takes "
+                "another --ro",
+                path, shown);
+    else
+        pf_note("%s is in %s here, which is not shown to the command; try --ro %s --env %s, and "
+                "another --ro for what else it needs",
+                word, dir, shown, search);
+    free(shown);
+    free(search);
+}
+
 /* Whether a word of the command is a program that is here and not inside; then it was said. */
 static bool hint_word(const struct pf_options *options, const char *word)
 {
@@ -69,14 +121,7 @@ static bool hint_word(const struct pf_options *options, const char *word)
     *strrchr(dir, '/') = '\0';
     if (!*dir) /* the whole of / is nothing to show */
         return false;
-    if (*word == '/')
-        pf_note("%s is not shown to the command; --ro %s would, and what else it needs takes "
-                "another --ro",
-                path, dir);
-    else
-        pf_note("%s is in %s here, which is not shown to the command; try --ro %s --env "
-                "PATH=%s:/usr/local/bin:/usr/bin:/bin, and another --ro for what else it needs",
-                word, dir, dir, dir);
+    tell(word, path, dir);
     return true;
 }
 

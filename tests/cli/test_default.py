@@ -4,6 +4,8 @@ command did not find something."""
 
 import os
 import pty
+import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -102,6 +104,28 @@ def test_a_program_that_is_elsewhere_on_this_machine_is_pointed_at(pinfold, tool
     given = ["--ro", str(toolbox), "--env", f"PATH={toolbox}:/usr/local/bin:/usr/bin:/bin"]
     assert " ".join(given) in done.stderr
     assert pinfold("run", *given, "frobnicate-here").stdout == "frobnicated\n"
+
+
+@pytest.mark.parametrize("name", ["a b", "it's", "$HOME", "a;b", "*", "\\", "\u00e9 \"x\""])
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_is_said_to_try_can_be_typed(pinfold, toolbox, name, whole):
+    place = toolbox.rename(toolbox.parent / name)
+    env = {**os.environ, "PATH": f"{os.environ['PATH']}:{place}"}
+    command = f"{place}/frobnicate-here" if whole else "frobnicate-here"
+    done = pinfold("run", "--", command, "x", env=env)
+    pattern = "; (--ro .*) would, and" if whole else "try (--ro .*), and another --ro"
+    given = shlex.split(re.search(pattern, done.stderr)[1])
+    assert given[:2] == ["--ro", str(place)]
+    assert pinfold("run", *given, "--", command, "x").stdout == "frobnicated\n"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[1m", os.fsdecode(b"\xff")])
+def test_what_cannot_be_typed_is_not_said_to_be_tried(pinfold, toolbox, name):
+    place = toolbox.rename(toolbox.parent / name)
+    env = {**os.environ, "PATH": f"{os.environ['PATH']}:{place}"}
+    done = pinfold("run", "--", "frobnicate-here", env=env)
+    assert done.returncode == 127 and done.stderr.count("\n") == 2
+    assert done.stderr.endswith(" here, which is not shown to the command\n")
 
 
 def test_a_path_that_is_not_shown_is_pointed_at(pinfold, toolbox):
