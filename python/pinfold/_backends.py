@@ -28,17 +28,42 @@ class ExecutionBackend(Protocol):
     workspace. upload_files and download_files may be missing: files then go one by one."""
 
     @property
-    def id(self) -> str: ...
-    def create(self) -> Any: ...
-    def close(self) -> Any: ...
-    def read_file(self, path: str) -> Any: ...
-    def write_file(self, path: str, content: Any) -> Any: ...
-    def list_dir(self, path: str) -> Any: ...
-    def remove_file(self, path: str) -> Any: ...
-    def seed_workspace(self, source: Any, exclude: Any) -> Any: ...
-    def sync_artifacts(self, dest: Any, include: Any, exclude: Any) -> Any: ...
-    def upload_files(self, files: Any) -> Any: ...
-    def download_files(self, paths: Any) -> Any: ...
+    def id(self) -> str:
+        """What tells it from others."""
+
+    def create(self) -> Any:
+        """Make what there has to be before the first operation."""
+
+    def close(self) -> Any:
+        """Kill what runs, and give everything back."""
+
+    def read_file(self, path: str) -> Any:
+        """A str, or bytes; FileNotFoundError for what is not there."""
+
+    def write_file(self, path: str, content: Any) -> Any:
+        """Write a file, and the directories that lead to it. content is a str where it is UTF-8, and
+        bytes where it is not."""
+
+    def list_dir(self, path: str) -> Any:
+        """The entries of one directory, in any order: FileInfo, whose path begins at the workspace,
+        or (path, is_dir, size)."""
+
+    def remove_file(self, path: str) -> Any:
+        """Remove a file, or a link itself."""
+
+    def seed_workspace(self, source: Any, exclude: Any) -> Any:
+        """Copy a host directory in, without what the patterns of exclude match: a
+        WorkspaceSeedResult, or None."""
+
+    def sync_artifacts(self, dest: Any, include: Any, exclude: Any) -> Any:
+        """Copy to a host directory what the patterns of include match and those of exclude do not:
+        a WorkspaceSyncResult, or None."""
+
+    def upload_files(self, files: Any) -> Any:
+        """Write each of a list of (path, bytes): a FileTransferResult for each, in their order."""
+
+    def download_files(self, paths: Any) -> Any:
+        """Read each: a FileTransferResult for each, in their order, with content as bytes."""
 
 
 @runtime_checkable
@@ -46,7 +71,10 @@ class SandboxBackend(ExecutionBackend, Protocol):
     """An ExecutionBackend that also runs commands."""
 
     def execute(self, command: str, timeout: float | None = None, cwd: str | None = None,
-                **kwargs: Any) -> Any: ...
+                **kwargs: Any) -> Any:
+        """Run a line of shell: an ExecuteResult, also when it fails. timeout: seconds; None: as long
+        as it takes. cwd: relative to the workspace; None: its root. Of kwargs there is env, a dict,
+        where a call has one."""
 
 
 class Backend:
