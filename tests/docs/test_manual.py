@@ -164,6 +164,21 @@ def test_a_page_names_no_variable_that_is_not_in_the_list(name):
     assert set(re.findall(r"\bEv (\w+)", read(name))) <= listed | INSIDE
 
 
+def test_members_of_json_are_told():
+    """Those that are put into an object, neither less nor more."""
+    put = {"run": set(), "plan": set()}
+    for function in re.split(r"(?m)^}\n", (ROOT / "src/cli/json.c").read_text()):
+        members = re.findall(r'pf_json_set\(\s*object,\s*"(\w+)"', function)
+        put["plan" if "plan" in function.split("{")[0] else "run"].update(members)
+    put["run"].update(re.findall(r'put\(report, "(\w+)"', (ROOT / "src/cli/report.c").read_text()))
+    put["plan"] |= {"seed", "sync"}
+    assert len(put["run"]) > 25 and len(put["plan"]) > 6
+    section = read("pinfold-run.1").split(".Ss JSON\n")[1].split(".Sh ")[0]
+    assert set(re.findall(r"\bCm (\w+)", section)) == put["run"]
+    section = read("pinfold-plan.1").split(".Fl -json\nit is one object")[1].split(".Sh ")[0]
+    assert set(re.findall(r"\bCm (\w+)", section)) == put["plan"]
+
+
 def test_settings_of_a_policy_are_those_that_are_known():
     keys = re.findall(r'^    \{ "([a-z.-]+)", "([a-z-]+)",',
                       (ROOT / "src/cli/policy_keys.c").read_text(), re.MULTILINE)
