@@ -231,6 +231,8 @@ static const char *wrong_with(const struct pf_options *options)
         return "--url is of a server that runs; the words after -- are for one that is started";
     if (options->token_env && !options->url)
         return "--token-env goes with --url";
+    if (options->command[0] && *options->command[0] != '-')
+        return "the words after -- are options of 'pinfold mcp', which takes no other";
     return NULL;
 }
 

@@ -482,6 +482,15 @@ def test_without_a_home_there_is_no_file_of_the_user(home, client, name):
     assert home.run(client, "--scope", "project", "--write", HOME=name).returncode == 0
 
 
+@pytest.mark.parametrize("words", [["extra"], ["--", "extra"], ["--write", "--", "extra", "--sync"]])
+def test_words_that_no_server_takes_are_refused(home, words):
+    """They would stand in the configuration of a server that does not start."""
+    done = home.run("cursor", *words)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "the words after -- are options of 'pinfold mcp'" in done.stderr
+    assert list(home.project.iterdir()) == []
+
+
 def test_its_help_is_there_in_three_ways(home):
     texts = {subprocess.run([BUILD / "pinfold", *args], capture_output=True, text=True).stdout
              for args in (["mcp", "install", "--help"], ["mcp", "install", "codex", "-h"],
