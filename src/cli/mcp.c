@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/box.h"
 #include "cli/clash.h"
@@ -40,6 +41,14 @@ static bool check_sandbox(const struct pf_options *options, int *ret_status)
     return false;
 }
 
+/* Somebody who has typed it would wait for a prompt. */
+static void tell_person(const struct pf_options *options)
+{
+    if (!options->http && isatty(STDIN_FILENO))
+        pf_note("agent programs start this, and talk to it by stdin and stdout; Ctrl-D ends it, "
+                "'pinfold help mcp' tells more");
+}
+
 static int run_mcp(const struct pf_command *command, int argc, char **argv)
 {
     struct pf_options options;
@@ -57,8 +66,10 @@ static int run_mcp(const struct pf_command *command, int argc, char **argv)
         /* Only now is it known what the policy says. */
         if (pf_find_server_clash(command, &options, argc, argv, &clash))
             status = pf_clash_error(command, &options, argc, argv, &clash);
-        else if (check_sandbox(&options, &status))
+        else if (check_sandbox(&options, &status)) {
+            tell_person(&options);
             status = pf_serve_mcp(&options);
+        }
     }
     pf_options_done(&options);
     return status;

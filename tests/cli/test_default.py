@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from helpers import BUILD, STRANGER, copy_programs
+from terminal import Terminal
 
 # In a user namespace of its own a process may forbid itself namespaces, without touching the machine.
 FORBID = 'echo 0 > /proc/sys/user/max_{kind}_namespaces && exec "$@"'
@@ -174,6 +175,15 @@ def test_a_person_is_told_that_the_workspace_was_empty(pinfold, project):
     assert "--seed" not in on_terminal("run", "test ! -e README.md")
     assert "--seed" not in on_terminal("run", "--seed", project, "test ! -e README.md")
     assert "--seed" not in pinfold("run", "false").stderr
+
+
+def test_a_person_who_starts_the_server_is_told_what_it_waits_for():
+    term = Terminal()
+    term.start(BUILD / "pinfold", "mcp")
+    term.expect("pinfold: agent programs start this, .*Ctrl-D ends it")
+    term.type("\x04")
+    assert term.wait() == 0
+    term.close()
 
 
 # ---- first commands ----
