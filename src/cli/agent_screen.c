@@ -348,6 +348,8 @@ static int end(struct pf_teller *teller, const struct pf_agent_tally *tally, boo
 
     (void)written;
     (void)status;
+    if (tally->turns == 0) /* what stopped it was told, and there is nothing to count */
+        return r;
     if (!usage->known)
         pf_note("%u replies, %u calls, %.0f s; the tokens were not told", tally->turns,
                 tally->calls, seconds);

@@ -644,6 +644,7 @@ def test_a_missing_key_is_named(agent: Agent, model: str, name: str) -> None:
     done = agent(model)
     assert (done.returncode, done.stdout) == (125, "")
     assert name in done.stderr and "files" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1  # and no sums of what has not begun
 
 
 def test_a_home_directory_is_not_taken_by_accident(agent: Agent) -> None:
