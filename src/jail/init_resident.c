@@ -57,7 +57,7 @@ static bool settle(int retire, int hand_over)
 
 bool init_lease(int socket, uint32_t life)
 {
-    return send(socket, &life, sizeof(life), MSG_NOSIGNAL) == (ssize_t)sizeof(life);
+    return pf_wire_tell(socket, &life, sizeof(life), 0);
 }
 
 static void read_limits(struct rlimit limits[static RLIM_NLIMITS])

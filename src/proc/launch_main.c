@@ -19,7 +19,7 @@ static void tell_started(int control, pid_t pid)
 {
     struct pf_super_message message = { .event = PF_EVENT_STARTED, .status = pid };
 
-    (void)!send(control, &message, sizeof(message), MSG_NOSIGNAL);
+    pf_wire_tell(control, &message, sizeof(message), 0);
 }
 
 /* What comes with a request is above the command's stdio then, where it can stay, and the command

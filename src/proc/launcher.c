@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/poll.h"
+#include "proc/wire.h"
 
 #define SMALL_KIB (16L * 1024) /* a resident set that is cheap to fork */
 /* So many commands at once, and forking is dear in a small process as well: each fork has all its
@@ -432,7 +433,7 @@ void pf_live_order(const struct pf_live *live, enum pf_super_order order)
     unsigned char byte = (unsigned char)order;
 
     /* A supervisor that does not read its orders has enough of them. */
-    (void)!send(live->control, &byte, sizeof(byte), MSG_NOSIGNAL | MSG_DONTWAIT);
+    pf_wire_tell(live->control, &byte, sizeof(byte), MSG_DONTWAIT);
 }
 
 /* Under the lock. Its last message came, or this hang-up kills the command. Either way it ends

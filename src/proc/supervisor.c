@@ -22,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "proc/wire.h"
 
 #define TERM_GRACE_NS (500 * PF_NS_PER_MS) /* between SIGTERM and SIGKILL */
 #define KILL_LIMIT_NS (5 * PF_NS_PER_SEC)  /* then we say that something refuses to die */
@@ -56,7 +57,7 @@ struct super {
 /* Returns whether it could be said. A lost owner is noticed elsewhere. */
 static bool tell(const struct super *super, struct pf_super_message message)
 {
-    return send(super->control, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message);
+    return pf_wire_tell(super->control, &message, sizeof(message), 0);
 }
 
 void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage)
@@ -65,7 +66,7 @@ void pf_super_fail(int control, int sys_errno, enum pf_super_stage stage)
                                         .sys_errno = sys_errno,
                                         .stage = stage };
 
-    (void)!send(control, &message, sizeof(message), MSG_NOSIGNAL);
+    pf_wire_tell(control, &message, sizeof(message), 0);
 }
 
 static uint64_t files_allowed(void)
@@ -279,16 +280,20 @@ static void finish(struct super *super, unsigned left)
         _exit(0);
 }
 
-/* Others run on after the leader, for as long as they like. */
+/* Others run on after the leader, for as long as they like; but not where the owner cannot be told,
+ * which would wait for ever: our own end says so. */
 static void linger(struct super *super)
 {
     int retire = super->spec->retire;
     pid_t self = getpid();
 
+    super->exit_told = tell_end(super, PF_EVENT_EXITED, 1);
+    if (!super->exit_told) {
+        begin_termination(super, PF_CAUSE_DEAF);
+        return;
+    }
     super->phase = LINGERING;
-    super->exit_told = true;
     super->wake = PF_NEVER;
-    tell_end(super, PF_EVENT_EXITED, 1);
     if (retire >= 0)
         (void)!write(retire, &self, sizeof(self));
 }

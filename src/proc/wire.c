@@ -2,6 +2,7 @@
 #include "proc/wire.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -29,4 +30,18 @@ int pf_wire_send(int socket, const struct pf_wire_request *request, const int *f
         len = sendmsg(socket, &message, MSG_NOSIGNAL | flags);
     while (len < 0 && errno == EINTR);
     return len < 0 ? -errno : 0;
+}
+
+bool pf_wire_tell(int socket, const void *message, size_t len, int flags)
+{
+    enum { TRIES = 10, PAUSE_MS = 10 };
+
+    for (int i = 0; i < TRIES; i++) {
+        if (send(socket, message, len, MSG_NOSIGNAL | flags) == (ssize_t)len)
+            return true;
+        if (errno == EPIPE || errno == ECONNRESET || errno == EAGAIN || errno == EBADF)
+            return false;
+        poll(NULL, 0, PAUSE_MS);
+    }
+    return false;
 }

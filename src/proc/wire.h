@@ -41,4 +41,10 @@ enum pf_wire_fd {
 int pf_wire_send(int socket, const struct pf_wire_request *request, const int *fds, size_t count,
                  int flags);
 
+/* Send an order or a report, which nobody asks for again: without it somebody would wait for ever.
+ * Where the system has no memory for it now, it may a moment later. flags as above. Returns whether
+ * it was sent: not when the other side is gone, or there is no room; or after a tenth of a
+ * second. */
+bool pf_wire_tell(int socket, const void *message, size_t len, int flags);
+
 #endif

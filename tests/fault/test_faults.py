@@ -20,7 +20,9 @@ PINFOLD = os.environ["PINFOLD_DYNAMIC"]
 FAILCALLS = os.environ["PINFOLD_FAILCALLS"]
 OLD, NEW = b"old\n" * 2000, b"new\n" * 3000
 BIG = b"0123456789abcdef" * 8192
-COMMAND = "cp src/new.txt src/made.txt && cp src/new.txt src/old.txt && echo out && echo err >&2"
+# It leaves something behind, which its supervisor stays with.
+COMMAND = ("sleep 1000 </dev/null >/dev/null 2>&1 & cp src/new.txt src/made.txt && "
+           "cp src/new.txt src/old.txt && echo out && echo err >&2")
 
 
 class Run(NamedTuple):
