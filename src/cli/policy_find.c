@@ -107,13 +107,6 @@ static int load_file(struct pf_policy *policy, char *path, enum pf_source source
     return r;
 }
 
-const char *pf_policy_home(void)
-{
-    const char *home = getenv("HOME");
-
-    return home && *home == '/' ? home : NULL;
-}
-
 /* Returns -1 when out of memory, else 0, with NULL where the user has no place for it. */
 static int user_file(char **ret)
 {

@@ -134,6 +134,13 @@ static int unknown(struct reader *reader, const struct pf_toml_item *item)
 
 /* ---- values ---- */
 
+const char *pf_policy_home(void)
+{
+    const char *home = getenv("HOME");
+
+    return home && *home == '/' ? home : NULL;
+}
+
 /* A path from the home directory, or from the directory of the file. NULL: out of memory. */
 static char *resolve(const struct reader *reader, const char *path)
 {
