@@ -125,9 +125,6 @@ int pf_ac_run(struct pf_ac_box *box, const char *script, size_t len, size_t limi
               struct pinfold_error *err);
 void pf_ac_output_done(struct pf_ac_output *output);
 
-/* Append text as one word of a shell. */
-int pf_ac_quote(struct pf_buf *to, const char *text);
-
 /* ---- agentcore_task.c ---- */
 
 /* The same as pf_ac_run_job(), as a task of the service that may take longer than one call. When

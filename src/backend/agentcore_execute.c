@@ -30,7 +30,7 @@ static int add_words(struct pf_buf *script, const char *const *words)
     for (size_t i = 0; r == 0 && words && words[i]; i++) {
         r = pf_buf_append(script, " ", 1);
         if (r == 0)
-            r = pf_ac_quote(script, words[i]);
+            r = pf_buf_append_word(script, words[i]);
     }
     return r;
 }
@@ -53,7 +53,7 @@ static int add_entry(struct pf_buf *script, const struct pf_ac_box *box, const c
                           REFUSED_STATUS, box->root);
 
     if (r == 0)
-        r = pf_ac_quote(script, cwd);
+        r = pf_buf_append_word(script, cwd);
     return r < 0 ? r
                  : pf_buf_printf(script, "%s%sexec $S env -u OLDPWD", enter,
                                  box->tasks ? "" : leave);
@@ -87,7 +87,7 @@ static int add_command(struct pf_ac_box *box, const struct pf_run_request *reque
     command = strndup(request->command, len);
     r = command ? pf_buf_append_text(script, " /bin/sh -c -- ") : -PINFOLD_ENOMEM;
     if (r == 0)
-        r = pf_ac_quote(script, command);
+        r = pf_buf_append_word(script, command);
     if (r == 0)
         r = pf_buf_append_text(script, " sh"); /* its $0, as everywhere else */
     return r < 0 ? pf_fail_nomem(err) : 0;

@@ -41,7 +41,7 @@ int pf_ac_script(struct pf_ac_box *box, const char *script, const char *const *w
     for (size_t i = 0; r == 0 && words[i]; i++) {
         r = pf_buf_append(&text, " ", 1);
         if (r == 0)
-            r = pf_ac_quote(&text, words[i]);
+            r = pf_buf_append_word(&text, words[i]);
     }
     if (r == 0)
         r = pf_buf_printf(&text, "; %s", script);
@@ -102,7 +102,7 @@ static int read_large(struct pf_ac_box *box, const char *path, struct pinfold_by
         return fd;
     r = pf_buf_printf(&script, "cat -- '%s'/", box->root);
     if (r == 0)
-        r = pf_ac_quote(&script, path);
+        r = pf_buf_append_word(&script, path);
     if (r < 0)
         return pf_fail_nomem(err);
     r = pf_ac_fetch(box, script.data, PINFOLD_READ_MAX_BYTES, fd, cancel, err);

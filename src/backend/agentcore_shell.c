@@ -20,15 +20,6 @@
 #define WRAPPED_MAX ((size_t)200 << 20)
 #define TEXT_MAX ((size_t)512 << 20)
 
-int pf_ac_quote(struct pf_buf *to, const char *text)
-{
-    int r = pf_buf_append(to, "'", 1);
-
-    for (; r == 0 && *text; text++)
-        r = *text == '\'' ? pf_buf_append_text(to, "'\\''") : pf_buf_append(to, text, 1);
-    return r == 0 ? pf_buf_append(to, "'", 1) : r;
-}
-
 void pf_ac_output_done(struct pf_ac_output *output)
 {
     pf_buf_done(&output->out);
@@ -217,7 +208,7 @@ int pf_ac_prepare(struct pf_ac_box *box, const struct pf_ac_job *job, struct pf_
     if (can_be_typed(job->script, job->len)) {
         r = pf_buf_append_text(&run, "/bin/sh -c ");
         if (r == 0)
-            r = pf_ac_quote(&run, job->script);
+            r = pf_buf_append_word(&run, job->script);
         if (r == 0)
             r = pf_buf_append_text(&run, " sh");
     }

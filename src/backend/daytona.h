@@ -100,9 +100,6 @@ int pf_dt_put(struct pf_dt_box *box, struct pf_daytona_put *files, size_t count,
 /* Delete a scratch file or directory; never fails. */
 void pf_dt_forget(struct pf_dt_box *box, const char *path);
 
-/* Append text as one word of a shell. */
-int pf_dt_quote(struct pf_buf *to, const char *text);
-
 /* Run a script of file operations with words, which are paths relative to the root or whatever. It
  * ends with status 0, or with 9 and the system's words for what was wrong, which then fails as
  * operation on path. again: it may be run twice. text receives what it prints. */

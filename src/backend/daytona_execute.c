@@ -84,7 +84,7 @@ static int add_word(struct pf_buf *text, const char *word)
 {
     int r = pf_buf_append(text, " ", 1);
 
-    return r < 0 ? r : pf_dt_quote(text, word);
+    return r < 0 ? r : pf_buf_append_word(text, word);
 }
 
 static int add_words(struct pf_buf *text, const char *const *words)
@@ -134,7 +134,7 @@ static int write_script(struct command *command, const char *const *env, struct 
     int r = pf_buf_printf(text, "set -- %s '%s' ./", command->dir, command->box->root);
 
     if (r == 0)
-        r = pf_dt_quote(text, command->cwd);
+        r = pf_buf_append_word(text, command->cwd);
     if (r == 0)
         r = pf_buf_printf(text, " %s %zu", command->mark, PF_DT_INLINE);
     if (r == 0)

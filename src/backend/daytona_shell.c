@@ -29,15 +29,6 @@
 #define FIRST_POLL_NS (20 * PF_NS_PER_MS)
 enum { BAD_POLLS = 8, LOG_TRIES = 10, STATUS_FAILED = 9, STATUS_NO_ROOT = 10 };
 
-int pf_dt_quote(struct pf_buf *to, const char *text)
-{
-    int r = pf_buf_append(to, "'", 1);
-
-    for (; r == 0 && *text; text++)
-        r = *text == '\'' ? pf_buf_append_text(to, "'\\''") : pf_buf_append(to, text, 1);
-    return r == 0 ? pf_buf_append(to, "'", 1) : r;
-}
-
 /* ---- files on their way ---- */
 
 void pf_dt_scratch(const struct pf_dt_box *box, char ret[static PF_DT_PATH_MAX])
@@ -100,7 +91,7 @@ static int write_command(struct pf_dt_box *box, const char *text, size_t len,
 
     ret_file[0] = '\0';
     if (r == 0 && len <= TYPED_MAX && pf_utf8_valid(text, len, NULL))
-        r = pf_dt_quote(ret_command, text);
+        r = pf_buf_append_word(ret_command, text);
     else
         ret_command->len = 0;
     if (r == 0 && ret_command->len == 0) {
@@ -133,7 +124,7 @@ static int write_script(const struct pf_dt_box *box, const char *script, const c
     for (size_t i = 0; r == 0 && words[i]; i++) {
         r = pf_buf_append(text, " ", 1);
         if (r == 0)
-            r = pf_dt_quote(text, words[i]);
+            r = pf_buf_append_word(text, words[i]);
     }
     return r < 0 ? r : pf_buf_printf(text, "\n%s\n", script);
 }

@@ -46,6 +46,15 @@ int pf_buf_append_text(struct pf_buf *buf, const char *text)
     return pf_buf_append(buf, text, strlen(text));
 }
 
+int pf_buf_append_word(struct pf_buf *buf, const char *text)
+{
+    int r = pf_buf_append(buf, "'", 1);
+
+    for (; r == 0 && *text; text++)
+        r = *text == '\'' ? pf_buf_append_text(buf, "'\\''") : pf_buf_append(buf, text, 1);
+    return r == 0 ? pf_buf_append(buf, "'", 1) : r;
+}
+
 int pf_buf_printf(struct pf_buf *buf, const char *format, ...)
 {
     va_list args;

@@ -26,6 +26,8 @@ struct pf_buf {
 int pf_buf_reserve(struct pf_buf *buf, size_t more);
 int pf_buf_append(struct pf_buf *buf, const void *data, size_t len);
 int pf_buf_append_text(struct pf_buf *buf, const char *text);
+/* As one word of a POSIX shell's, in single quotes. On failure a part of it may stand there. */
+int pf_buf_append_word(struct pf_buf *buf, const char *text);
 int pf_buf_printf(struct pf_buf *buf, const char *format, ...) PINFOLD_PRINTF(2, 3);
 
 /* Hand the bytes over; the buffer is empty after. Never gives NULL data unless out of memory:

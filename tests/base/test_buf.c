@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,30 @@ static void take_hands_over_and_leaves_a_usable_buffer(void **state)
     pf_buf_done(&buf);
 }
 
+/* The shell itself says what it makes of it. */
+static void a_word_is_what_it_was_to_a_shell(void **state)
+{
+    struct pf_buf script = PF_BUF_INIT(PF_BUF_UNLIMITED);
+    char word[512] = "'", said[sizeof(word)];
+    size_t len = strlen(word);
+    FILE *shell;
+
+    (void)state;
+    for (int byte = 1; byte < 256; byte++)
+        word[len++] = (char)byte;
+    strcpy(word + len, "''$HOME `id` \\'");
+    assert_int_equal(pf_buf_append_text(&script, "printf %s "), 0);
+    assert_int_equal(pf_buf_append_word(&script, word), 0);
+    assert_int_equal(pf_buf_append_word(&script, ""), 0);
+    shell = popen(script.data, "r");
+    assert_non_null(shell);
+    len = fread(said, 1, sizeof(said), shell);
+    assert_int_equal(pclose(shell), 0);
+    assert_int_equal(len, strlen(word));
+    assert_memory_equal(said, word, len);
+    pf_buf_done(&script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,6 +135,7 @@ int main(void)
         cmocka_unit_test(the_limit_is_exact_and_a_refusal_changes_nothing),
         cmocka_unit_test(a_limit_of_zero_still_gives_an_empty_text),
         cmocka_unit_test(printf_appends_and_may_be_long),
+        cmocka_unit_test(a_word_is_what_it_was_to_a_shell),
         cmocka_unit_test(take_hands_over_and_leaves_a_usable_buffer),
     };
 
