@@ -168,9 +168,12 @@ static size_t take_header(char *line, size_t size, size_t count, void *ctx)
     }
     if (len >= 5 && strncmp(line, "HTTP/", 5) == 0) {
         headers->len = 0; /* those of an interim reply do not count */
+        transfer->headers_done = false;
         return len;
     }
-    transfer->headers_done = *line == '\r' || *line == '\n';
+    if (transfer->headers_done) /* a trailer, which is behind the body and changes nothing */
+        return len;
+    transfer->headers_done = used == 0;
     if (!colon)
         return len;
     value = colon + 1;

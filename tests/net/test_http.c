@@ -224,6 +224,8 @@ static void a_reply_that_is_cut_is_an_error(void **state)
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
         "HTTP/1.1 200 OK\r\nContent-Le",
+        "HTTP/1.1 100 Continue\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 O",
         "nonsense\r\n\r\n",
         NULL,
     };
@@ -513,6 +515,19 @@ static void redirects_are_not_followed(void **state)
     assert_string_equal(f->response.body.data, "");
 }
 
+/* What follows the last chunk is neither the head of another reply, nor the end of this one's. */
+static void trailers_do_not_break_a_reply(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    f->server.replies[0] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Odd: yes\r\n\r\n"
+                           "2\r\nok\r\n0\r\nX-Sum: 1\r\nX-Odd: no\r\n\r\n";
+    assert_int_equal(perform(f, &request), 0);
+    assert_string_equal(f->response.body.data, "ok");
+    assert_string_equal(pf_http_header(&f->response, "x-odd"), "yes");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -535,6 +550,7 @@ int main(void)
         TEST(bodies_stream_both_ways),
         TEST(only_http_is_spoken),
         TEST(redirects_are_not_followed),
+        TEST(trailers_do_not_break_a_reply),
     };
 
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);
