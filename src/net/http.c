@@ -335,6 +335,10 @@ static void set_up(CURL *easy, struct transfer *transfer, struct receiver *recei
         curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)request->idle_seconds);
     if (request->bypass_proxy)
         curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+#if LIBCURL_VERSION_NUM >= 0x075700
+    /* Whoever looks up a name cannot be stopped, and must not be waited for. */
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
     set_body(easy, transfer);
 }
 

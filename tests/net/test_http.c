@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -528,6 +529,42 @@ static void trailers_do_not_break_a_reply(void **state)
     assert_string_equal(pf_http_header(&f->response, "x-odd"), "yes");
 }
 
+/* ---- names ---- */
+
+static sem_t names_stuck;
+static bool names_stick;
+
+/* libcurl's, too: a name server that does not answer. */
+__attribute__((visibility("default"))) int getaddrinfo(const char *node, const char *service,
+                                                       const struct addrinfo *hints,
+                                                       struct addrinfo **ret)
+{
+    (void)node;
+    (void)service;
+    (void)hints;
+    *ret = NULL;
+    if (names_stick)
+        sem_wait(&names_stuck);
+    return EAI_AGAIN;
+}
+
+/* Whoever waits for the name does so for ever. */
+static void a_name_that_is_not_found_is_not_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_http_request request = get(f);
+
+    sem_init(&names_stuck, 0, 0);
+    names_stick = true;
+    request.url = "http://service.example/";
+    request.deadline = pf_clock_deadline(50 * PF_NS_PER_MS);
+    assert_int_equal(perform(f, &request), -PINFOLD_ETIMEOUT);
+    sem_post(&names_stuck);
+    pf_http_free(TAKE(f->http));
+    while (count_descriptors() > f->descriptors + 1) /* and the listener: then nobody waits */
+        poll(NULL, 0, 10);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -551,6 +588,7 @@ int main(void)
         TEST(only_http_is_spoken),
         TEST(redirects_are_not_followed),
         TEST(trailers_do_not_break_a_reply),
+        TEST(a_name_that_is_not_found_is_not_waited_for),
     };
 
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);
