@@ -54,26 +54,24 @@ def shut_down(one: socket.socket) -> None:
         socket.socket.shutdown(one, socket.SHUT_RDWR)
 
 
-class TlsEnd:
-    """Takes connections of TLS, and hands what comes on them to target."""
+class End:
+    """Takes connections, and serves each on a thread of its own."""
 
-    def __init__(self, target: tuple[str, int], certificate: Path) -> None:
-        self.target, self.told = target, 0  # bytes that came, and not as TLS's own
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+    def __init__(self) -> None:
+        self.count = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"https://localhost:{self._listener.getsockname()[1]}"
-        self._clients: list[socket.socket] = []
+        self.target = self._listener.getsockname()
+        self._sockets = [self._listener]
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
 
     def close(self) -> None:
-        for one in self._listener, *self._clients:
+        for one in self._sockets:
             shut_down(one)
         for thread in self._threads:
             thread.join(60)
             assert not thread.is_alive()
-        for one in self._listener, *self._clients:
+        for one in self._sockets:
             one.close()
 
     def _accept(self) -> None:
@@ -82,36 +80,63 @@ class TlsEnd:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            with contextlib.suppress(OSError), client:
-                shaken = self._context.wrap_socket(client, server_side=True)
-                self._clients.append(shaken)
-                self._threads.append(threading.Thread(target=self._relay, args=[shaken]))
-                self._threads[-1].start()
+            self.count += 1
+            self._sockets.append(client)
+            self._threads.append(threading.Thread(target=self._run, args=[client]))
+            self._threads[-1].start()
 
-    def _relay(self, client: ssl.SSLSocket) -> None:
-        with socket.create_connection(self.target) as server:
-            back = threading.Thread(target=self._hand_on, args=[server, client])
-            back.start()
-            self.told += self._hand_on(client, server)
-            back.join(60)
-
-    @staticmethod
-    def _hand_on(source: socket.socket, to: socket.socket) -> int:
-        count = 0
+    def _run(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                count += len(data)
-                to.sendall(data)
-        shut_down(to)
-        return count
+            self._serve(client)
+
+    def _serve(self, client: socket.socket) -> None:
+        raise NotImplementedError
+
+
+def relay(client: socket.socket, target: tuple[str, int]) -> bytes:
+    """Hand on what comes on both sides, until both end; what the client said."""
+    with socket.create_connection(target) as server:
+        back = threading.Thread(target=hand_on, args=[server, client])
+        back.start()
+        said = hand_on(client, server)
+        back.join(60)
+    return said
+
+
+def hand_on(source: socket.socket, to: socket.socket) -> bytes:
+    said = b""
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            said += data
+            to.sendall(data)
+    shut_down(to)
+    return said
+
+
+class TlsEnd(End):
+    """Takes connections of TLS, and hands what comes on them to where."""
+
+    def __init__(self, where: tuple[str, int], certificate: Path) -> None:
+        self.where, self.told = where, 0  # bytes that came, and not as TLS's own
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+        super().__init__()
+        self.address = f"https://localhost:{self.target[1]}"
+
+    def _serve(self, client: socket.socket) -> None:
+        shaken = self._context.wrap_socket(client, server_side=True)
+        self._sockets.append(shaken)
+        self.told += len(relay(shaken, self.where))
 
 
 @contextlib.contextmanager
 def behind_tls(run: RemoteRunner, target: tuple[str, int], where: str, shown: str,
-               variables: dict[str, str]) -> Iterator[TlsEnd]:
-    """where: the variable of the service's address, '=', and what that is behind {}."""
+               variables: dict[str, str], place: Path | None = None) -> Iterator[TlsEnd]:
+    """where: the variable of the service's address, '=', and what that is behind {}; place: of
+    certificates() that there are."""
     name, address = where.split("=")
-    with certificates() as place:
+    with contextlib.ExitStack() as stack:
+        place = place or stack.enter_context(certificates())
         end = TlsEnd(target, place / f"{shown}.pem")
         for trusted in "SSL_CERT_FILE", "AWS_CA_BUNDLE":
             run.env.pop(trusted, None)

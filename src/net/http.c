@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "net/curl.h"
+#include "net/http_proxy.h"
 
 #define CONNECT_NS (10 * PF_NS_PER_SEC)
 #define HEADERS_MAX ((size_t)256 * 1024)
@@ -304,11 +305,26 @@ static void set_body(CURL *easy, struct transfer *transfer)
     curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer);
 }
 
-/* Neither the file nor the directory that libcurl was built with counts beside it. */
+/* libcurl can be built without proxies, and knows no option of theirs then. */
+static bool is_done(CURLcode code)
+{
+    return code == CURLE_OK || code == CURLE_UNKNOWN_OPTION;
+}
+
+/* Neither the file nor the directory that libcurl was built with counts beside it. A proxy may
+ * speak TLS as well. */
 static bool set_trust(CURL *easy, const char *file)
 {
     return !file || (curl_easy_setopt(easy, CURLOPT_CAINFO, file) == CURLE_OK &&
-                     curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK);
+                     curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK &&
+                     is_done(curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, file)) &&
+                     is_done(curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, NULL)));
+}
+
+/* A request that goes to a proxy all the same would say there what is for this machine alone. */
+static bool set_way(CURL *easy, const struct pf_http_request *request)
+{
+    return !request->bypass_proxy || is_done(curl_easy_setopt(easy, CURLOPT_NOPROXY, "*"));
 }
 
 static void set_up(CURL *easy, struct transfer *transfer, struct receiver *receiver,
@@ -333,8 +349,6 @@ static void set_up(CURL *easy, struct transfer *transfer, struct receiver *recei
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, receiver);
     if (request->idle_seconds > 0)
         curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)request->idle_seconds);
-    if (request->bypass_proxy)
-        curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
 #if LIBCURL_VERSION_NUM >= 0x075700
     /* Whoever looks up a name cannot be stopped, and must not be waited for. */
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
@@ -344,19 +358,35 @@ static void set_up(CURL *easy, struct transfer *transfer, struct receiver *recei
 
 /* ---- how it went ---- */
 
-/* The address without what may be secret in it: the query. */
-static const char *shown_url(const struct pf_http_request *request, char buffer[static 160])
+enum { SHOWN_MAX = 160 };
+
+/* The address without what may be secret in it: the query. A proxy on the way is named in place of
+ * the path, as there is not room for both. */
+static void show_url(const struct transfer *transfer, bool asked, char ret[static SHOWN_MAX])
 {
-    snprintf(buffer, 160, "%.*s", (int)strcspn(request->url, "?"), request->url);
-    return buffer;
+    const struct pf_http_request *request = transfer->request;
+    const char *url = request->url, *scheme_end = strstr(url, "://");
+    char proxy[PF_HTTP_PROXY_MAX];
+    size_t len, room;
+
+    if (!asked || request->bypass_proxy || !scheme_end ||
+        transfer->response->headers.len > 0 || /* who has replied was reached */
+        !pf_http_proxy_name(url, proxy)) {
+        snprintf(ret, SHOWN_MAX, "%.*s", (int)strcspn(url, "?"), url);
+        return;
+    }
+    len = (size_t)(scheme_end - url) + 3;
+    len += strcspn(url + len, "/?#");
+    room = SHOWN_MAX - sizeof(" by ") - strlen(proxy);
+    snprintf(ret, SHOWN_MAX, "%.*s by %s", (int)(len < room ? len : room), url, proxy);
 }
 
 static int fail(struct transfer *transfer, enum pinfold_code code, bool unsent, const char *reason)
 {
-    const struct pf_http_request *request = transfer->request;
-    char url[160];
+    char url[SHOWN_MAX];
 
-    pf_fail(transfer->err, code, "%s %s: %s", request->method, shown_url(request, url), reason);
+    show_url(transfer, code != PINFOLD_EVALUE, url);
+    pf_fail(transfer->err, code, "%s %s: %s", transfer->request->method, url, reason);
     if (transfer->err)
         transfer->err->retryable = unsent;
     return -(int)code;
@@ -399,6 +429,8 @@ static bool is_stranger(CURL *easy)
     long why = X509_V_OK;
 
     curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &why);
+    if (why == X509_V_OK)
+        curl_easy_getinfo(easy, CURLINFO_PROXY_SSL_VERIFYRESULT, &why);
     return why == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
            why == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
            why == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
@@ -419,6 +451,8 @@ static int failed(struct transfer *transfer, CURL *easy, CURLcode code)
     if (code == CURLE_SEND_FAIL_REWIND) /* libcurl speaks of begin_again() */
         reason = "the connection ended before the reply, and what may have arrived is not sent "
                  "again";
+    if (pf_http_proxy_is_quoted(transfer->request->url, reason))
+        reason = "there is no such proxy";
     if (is_stranger(easy)) {
         snprintf(whom_to_trust, sizeof(whom_to_trust),
                  "%s; SSL_CERT_FILE may name a file of the certificates to trust", reason);
@@ -509,6 +543,7 @@ static int transfer_run(struct worker *worker, struct transfer *transfer,
     set_up(worker->easy, transfer, &receiver, headers);
     /* All that curl_easy_setopt() can lack is memory, and an address it has copied. */
     ok = ok && set_trust(worker->easy, transfer->trusted) &&
+         set_way(worker->easy, transfer->request) &&
          curl_easy_setopt(worker->easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
          curl_easy_setopt(worker->easy, CURLOPT_URL, transfer->request->url) == CURLE_OK &&
          curl_multi_add_handle(worker->multi, worker->easy) == CURLM_OK;

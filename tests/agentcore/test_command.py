@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import remote_faces
+import remote_proxy
 import remote_tls
 from client import KEY, SECRET, Fake, end_fake, start_fake, wait_until
 from remote_runner import PINFOLD, RemoteRunner
@@ -450,3 +451,24 @@ def test_only_who_is_vouched_for_is_trusted(run: Runner, shown: str, variables: 
                                             said: str) -> None:
     remote_tls.only_who_is_vouched_for_is_trusted(run, run.fake.address, ADDRESS, shown, variables,
                                                   said)
+
+
+@pytest.mark.parametrize("variables, by_proxy", remote_proxy.WAYS)
+def test_requests_go_where_variables_say(run: Runner, variables: dict[str, str],
+                                         by_proxy: bool) -> None:
+    remote_proxy.requests_go_where_variables_say(run, run.fake.address, ADDRESS, [KEY, SECRET],
+                                                 variables, by_proxy)
+
+
+@pytest.mark.parametrize("answer", remote_proxy.REFUSALS)
+def test_a_proxy_that_refuses_is_named(run: Runner, answer: bytes) -> None:
+    remote_proxy.a_proxy_that_refuses_is_named(run, run.fake.address, ADDRESS, [KEY, SECRET], answer)
+
+
+def test_behind_a_proxy_it_is_the_service_that_is_verified(run: Runner) -> None:
+    remote_proxy.behind_a_proxy_it_is_the_service_that_is_verified(run, run.fake.address, ADDRESS)
+
+
+@pytest.mark.parametrize("shown", ["good", "elsewhere"])
+def test_a_proxy_of_tls_is_verified_as_a_service_is(run: Runner, shown: str) -> None:
+    remote_proxy.a_proxy_of_tls_is_verified_as_a_service_is(run, run.fake.address, ADDRESS, shown)

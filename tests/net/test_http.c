@@ -565,6 +565,180 @@ static void a_name_that_is_not_found_is_not_waited_for(void **state)
         poll(NULL, 0, 10);
 }
 
+/* ---- proxies ---- */
+
+static const char *const proxy_variables[] = { "http_proxy", "https_proxy", "HTTPS_PROXY",
+                                               "all_proxy",  "ALL_PROXY",   "no_proxy",
+                                               "NO_PROXY" };
+
+/* All of them, to be set anew by each step of a test. */
+static int tear_down_proxies(void **state)
+{
+    for (size_t i = 0; i < PF_COUNT(proxy_variables); i++)
+        unsetenv(proxy_variables[i]);
+    return tear_down(state);
+}
+
+static int set_up_proxies(void **state)
+{
+    for (size_t i = 0; i < PF_COUNT(proxy_variables); i++)
+        unsetenv(proxy_variables[i]);
+    return set_up(state);
+}
+
+static void set_proxy(const struct fixture *f, const char *variable, const char *before)
+{
+    char value[512];
+
+    snprintf(value, sizeof(value), "%s127.0.0.1:%d", before, f->server.port);
+    setenv(variable, value, 1);
+}
+
+static struct pf_http_request get_service(struct fixture *f)
+{
+    struct pf_http_request request = get(f);
+
+    request.url = "https://service.example/path?q=secret";
+    request.bypass_proxy = false;
+    return request;
+}
+
+static void assert_proxy_is_named(const struct fixture *f, const char *variable)
+{
+    char named[64];
+
+    snprintf(named, sizeof(named), "127.0.0.1:%d)", f->server.port);
+    if (!strstr(f->err.msg, named) || !strstr(f->err.msg, variable) ||
+        !strstr(f->err.msg, "GET https://service.example by ") || strstr(f->err.msg, "secret") ||
+        strstr(f->err.msg, "sesame"))
+        fail_msg("%s %s: %s", variable, named, f->err.msg);
+}
+
+/* By whatever it refuses. The service's own reply comes to nobody's mind. */
+static void a_proxy_that_refuses_is_named(void **state)
+{
+    static const char *const replies[] = {
+        "HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nbody",
+        "HTTP/1.1 407 Who?\r\nProxy-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nLocation: http://elsewhere.example/\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 502 Bad Gateway\r\n\r\n",
+        "HTTP/1.1 20",
+        "<html>\r\n\r\n",
+        NULL,
+    };
+    struct fixture *f = *state;
+    struct pf_http_request request = get_service(f);
+
+    f->server.close_after = true;
+    set_proxy(f, "https_proxy", "http://user:sesame@");
+    for (size_t i = 0; i < PF_COUNT(replies); i++) {
+        f->server.replies[i] = replies[i];
+        assert_true(perform(f, &request) < 0);
+        assert_proxy_is_named(f, "https_proxy");
+    }
+    stop_server(&f->server);
+    assert_int_equal(f->server.request_count, PF_COUNT(replies));
+    for (unsigned i = 0; i < f->server.request_count; i++) {
+        assert_int_equal(
+                strncmp(f->server.requests[i], "CONNECT service.example:443 HTTP/1.1\r\n", 38), 0);
+        assert_null(strstr(f->server.requests[i], "secret"));
+    }
+    assert_true(perform(f, &request) < 0); /* it is not there any more */
+    assert_proxy_is_named(f, "https_proxy");
+}
+
+static void a_proxy_that_goes_on_for_ever_is_left_at_the_deadline(void **state)
+{
+    static char endless[3 << 20];
+    struct fixture *f = *state;
+    struct pf_http_request request = get_service(f);
+
+    set_proxy(f, "all_proxy", "");
+    f->server.replies[0] = SILENCE;
+    f->server.replies[1] = "HTTP/1.1 407 No\r\nContent-Length: 1000000000\r\n\r\nbegun";
+    f->server.replies[2] = "HTTP/1.1 200 Yes\r\n\r\n"; /* and then no TLS */
+    for (int i = 0; i < 3; i++) {
+        request.deadline = pf_clock_deadline(100 * PF_NS_PER_MS);
+        assert_int_equal(perform(f, &request), -PINFOLD_ETIMEOUT);
+        assert_proxy_is_named(f, "all_proxy");
+    }
+    memset(endless, 'x', sizeof(endless) - 1);
+    memcpy(endless, "HTTP/1.1 200 Yes\r\nX:", 20);
+    f->server.replies[3] = endless;
+    request.deadline = pf_clock_deadline(60 * PF_NS_PER_SEC);
+    assert_true(perform(f, &request) < 0);
+    assert_int_not_equal(f->err.code, PINFOLD_ETIMEOUT);
+    assert_proxy_is_named(f, "all_proxy");
+}
+
+/* Many passwords make no address, and libcurl repeats what makes none. */
+static void the_password_of_a_proxy_is_in_no_error(void **state)
+{
+    static const char *const before[] = {
+        "http://user:sesame@",   "htp://user:sesame@",    "http://user:sesame#1@",
+        "http://us er:sesame@",  "user:sesame/@",         "http://user:1://sesame@",
+        "http://user:sesame:1@", "http://user:@:sesame@", "http://user:sesame?x@y@",
+    };
+    struct fixture *f = *state;
+    struct pf_http_request request = get_service(f);
+    char longest[400] = "nosuch://user:sesame";
+
+    memset(longest + 20, 'x', sizeof(longest) - 22);
+    longest[sizeof(longest) - 2] = '@';
+    f->server.replies[0] = NULL;
+    for (size_t i = 0; i <= PF_COUNT(before); i++) {
+        set_proxy(f, "HTTPS_PROXY", i < PF_COUNT(before) ? before[i] : longest);
+        assert_true(perform(f, &request) < 0);
+        assert_proxy_is_named(f, "HTTPS_PROXY");
+    }
+}
+
+/* The server is the proxy, and hangs up; nobody is where the addresses lead. */
+static void the_way_goes_where_the_environment_says(void **state)
+{
+    static const struct {
+        const char *variable, *no_proxy, *url;
+        bool by_proxy;
+    } ways[] = {
+        { "https_proxy", NULL, "https://a.service.example/", true },
+        { "https_proxy", "", "https://a.service.example/", true },
+        { "https_proxy", "ervice.example,b.service.example", "https://a.service.example/", true },
+        { "https_proxy", "x.example,, service.example", "https://a.service.example:8443/", false },
+        { "https_proxy", "x.example .Service.example", "HTTPS://A.service.example/", false },
+        { "https_proxy", "127.0.0.3,2", "https://127.0.0.2:9/", true },
+        { "https_proxy", "127.0.0.3,127.0.0.2", "https://127.0.0.2:9/", false },
+        { "ALL_PROXY", "*", "https://a.service.example/", false },
+        { "http_proxy", NULL, "https://a.service.example/", false },
+        { "https_proxy", NULL, "http://a.service.example/", false },
+        { "http_proxy", NULL, "http://a.service.example/", true },
+        { "all_proxy", NULL, "http://a.service.example/", true },
+        { "all_proxy", "::1", "https://[::1]:9/", false },
+    };
+    struct fixture *f = *state;
+    struct pf_http_request request = get_service(f);
+    unsigned asked = 0;
+
+    names_stick = false;
+    f->server.close_after = true;
+    for (size_t i = 0; i < PF_COUNT(ways); i++) {
+        set_proxy(f, ways[i].variable, "");
+        if (ways[i].no_proxy)
+            setenv("NO_PROXY", ways[i].no_proxy, 1);
+        request.url = ways[i].url;
+        assert_true(perform(f, &request) < 0);
+        if (ways[i].by_proxy)
+            sem_wait(&f->server.closed);
+        asked += ways[i].by_proxy;
+        if (ways[i].by_proxy != (strstr(f->err.msg, ways[i].variable) != NULL))
+            fail_msg("%zu: %s", i, f->err.msg);
+        unsetenv(ways[i].variable);
+        unsetenv("NO_PROXY");
+    }
+    stop_server(&f->server);
+    assert_int_equal(f->server.connection_count, asked);
+}
+
+#define TEST_PROXIES(name) cmocka_unit_test_setup_teardown(name, set_up_proxies, tear_down_proxies)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -589,6 +763,10 @@ int main(void)
         TEST(redirects_are_not_followed),
         TEST(trailers_do_not_break_a_reply),
         TEST(a_name_that_is_not_found_is_not_waited_for),
+        TEST_PROXIES(a_proxy_that_refuses_is_named),
+        TEST_PROXIES(a_proxy_that_goes_on_for_ever_is_left_at_the_deadline),
+        TEST_PROXIES(the_password_of_a_proxy_is_in_no_error),
+        TEST_PROXIES(the_way_goes_where_the_environment_says),
     };
 
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);
