@@ -436,6 +436,12 @@ void pf_live_order(const struct pf_live *live, enum pf_super_order order)
     pf_wire_tell(live->control, &byte, sizeof(byte), MSG_DONTWAIT);
 }
 
+void pf_live_insist(const struct pf_live *live)
+{
+    pf_live_order(live, PF_ORDER_KILL);
+    pf_live_nudge(live);
+}
+
 /* Under the lock. Its last message came, or this hang-up kills the command. Either way it ends
  * alone: waiting here for its teardown would only cost time. The next call or the stop reaps. */
 static void hang_up(struct pf_launcher *launcher, struct pf_live *live)
@@ -513,7 +519,7 @@ static void wait_for_end(struct pf_live *live)
     if (live->control < 0)
         return; /* only to be reaped */
     while (!has_ended(live)) {
-        pf_live_nudge(live);
+        pf_live_insist(live);
         pf_poll(&hang_up, 1, pf_clock_poll_ms(pf_clock_deadline(PF_NUDGE_NS)));
     }
 }
@@ -525,7 +531,7 @@ static void wait_idle(struct pf_launcher *launcher)
 
     for (const struct pf_live *live = launcher->live; live; live = live->next)
         if (live->control >= 0)
-            pf_live_nudge(live);
+            pf_live_insist(live);
     pthread_cond_clockwait(&launcher->idle, &launcher->lock, CLOCK_MONOTONIC,
                            &(struct timespec){ .tv_sec = until / PF_NS_PER_SEC,
                                                .tv_nsec = until % PF_NS_PER_SEC });
@@ -556,7 +562,7 @@ static bool wait_terminal(struct pf_launcher *launcher)
     }
     if (!live)
         return false;
-    pf_live_nudge(live);
+    pf_live_insist(live);
     hang_up.fd = fcntl(live->control, F_DUPFD_CLOEXEC, 0);
     left_ms = hang_up.fd < 0 ? 5 : (int)(PF_NUDGE_NS / PF_NS_PER_MS);
     pthread_mutex_unlock(&launcher->lock);
@@ -593,10 +599,8 @@ void pf_launcher_kill(struct pf_launcher *launcher)
 {
     pthread_mutex_lock(&launcher->lock);
     for (const struct pf_live *live = launcher->live; live; live = live->next)
-        if (live->control >= 0) {
-            pf_live_order(live, PF_ORDER_KILL);
-            pf_live_nudge(live);
-        }
+        if (live->control >= 0)
+            pf_live_insist(live);
     pthread_mutex_unlock(&launcher->lock);
 }
 

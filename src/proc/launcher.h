@@ -54,6 +54,10 @@ void pf_live_order(const struct pf_live *live, enum pf_super_order order);
 #define PF_NUDGE_NS (100 * PF_NS_PER_MS)
 void pf_live_nudge(const struct pf_live *live);
 
+/* Likewise, of one that is to end its command now: the order is sent each time, as the system may
+ * have had no memory for the last. It does not mind to be told again. */
+void pf_live_insist(const struct pf_live *live);
+
 /* For tests: how supervisors are started, and which helper (NULL: look for it). */
 enum pf_launch_mode {
     PF_LAUNCH_AUTO,

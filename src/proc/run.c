@@ -90,8 +90,6 @@ static void give_up(struct run *run, int result)
 {
     if (run->result == 0)
         run->result = result;
-    if (!run->killing)
-        pf_live_order(run->live, PF_ORDER_KILL);
     run->killing = true;
     run->nudge_at = pf_clock_now();
 }
@@ -175,15 +173,19 @@ static bool is_over(const struct run *run, int64_t now)
     return !has_open_stream(run) || now >= run->idle_at || now >= run->drain_end;
 }
 
-/* Keep a supervisor awake that should have ended the command by now. */
+/* Keep a supervisor awake that should have ended the command by now; one that is to end it before
+ * its time is told until it does. */
 static void nudge(struct run *run)
 {
     int64_t now = pf_clock_now();
 
     if (!is_awaited(run) || now < run->nudge_at)
         return;
-    pf_live_nudge(run->live);
-    run->nudge_at = now + PF_NUDGE_NS;
+    if (run->killing)
+        pf_live_insist(run->live);
+    else
+        pf_live_nudge(run->live);
+    run->nudge_at = pf_clock_deadline(PF_NUDGE_NS);
 }
 
 static void tell_slow(struct run *run)

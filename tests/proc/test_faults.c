@@ -8,6 +8,7 @@
 #include "proc/terminal.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@
 struct plan {
     atomic_int victim;    /* an index into names, -1: nothing fails */
     atomic_int countdown; /* the call that fails */
+    int more;             /* and so many after it */
     atomic_int fired;
     int sys_errno;
 };
@@ -76,8 +78,12 @@ static const struct {
 
 static bool fails(enum victim victim)
 {
-    if (!plan || atomic_load(&plan->victim) != (int)victim ||
-        atomic_fetch_sub(&plan->countdown, 1) != 1)
+    int left;
+
+    if (!plan || atomic_load(&plan->victim) != (int)victim)
+        return false;
+    left = atomic_fetch_sub(&plan->countdown, 1);
+    if (left > 1 || left < 1 - plan->more)
         return false;
     atomic_store(&plan->fired, 1);
     errno = plan->sys_errno;
@@ -273,6 +279,94 @@ static void every_failure_of_a_terminal_is_survived(void **state)
     assert_run(f, "echo hi", 0);
 }
 
+/* Whoever sends gives up long before. */
+static void let_no_order_be_sent_for_long(void)
+{
+    plan->more = 30;
+    plan->sys_errno = ENOBUFS;
+    atomic_store(&plan->countdown, 1);
+    atomic_store(&plan->victim, SEND);
+}
+
+static void assert_it_was_sent_at_last(void)
+{
+    atomic_store(&plan->victim, -1);
+    assert_true(atomic_load(&plan->countdown) < -plan->more);
+    plan->more = 0;
+}
+
+static void *cancel_later(void *arg)
+{
+    struct fixture *f = arg;
+
+    read_pid(f, "began");
+    let_no_order_be_sent_for_long();
+    pinfold_cancel_fire(f->request.cancel);
+    return NULL;
+}
+
+static void *stop_later(void *arg)
+{
+    struct fixture *f = arg;
+
+    read_pid(f, "began");
+    let_no_order_be_sent_for_long();
+    pf_launcher_stop(f->launcher);
+    return NULL;
+}
+
+/* Without an order these would run until their time is over. */
+static void an_order_that_cannot_be_sent_for_long_ends_a_command_all_the_same(void **state)
+{
+    struct fixture *f = *state;
+    struct pinfold_cancel *cancel;
+    pthread_t thread;
+
+    assert_int_equal(pinfold_cancel_new(&cancel, &f->err), 0);
+    f->request.cancel = cancel;
+    pthread_create(&thread, NULL, cancel_later, f);
+    assert_int_equal(run(f, "echo $$ > began; sleep 600"), -PINFOLD_ECANCELLED);
+    pthread_join(thread, NULL);
+    assert_it_was_sent_at_last();
+    assert_false(f->result.timed_out);
+    f->request.cancel = NULL;
+    pinfold_cancel_free(cancel);
+
+    unlinkat(f->dir_fd, "began", 0);
+    pthread_create(&thread, NULL, stop_later, f);
+    assert_int_equal(run(f, "echo $$ > began; sleep 600"), 0);
+    pthread_join(thread, NULL);
+    assert_it_was_sent_at_last();
+    assert_false(f->result.timed_out);
+}
+
+static void an_order_that_cannot_be_sent_for_long_ends_what_lingers_all_the_same(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_run(f, "sleep 600 >/dev/null 2>&1 & echo $! > left", 0);
+    let_no_order_be_sent_for_long();
+    pf_launcher_stop(f->launcher);
+    assert_it_was_sent_at_last();
+    assert_true(is_gone(read_pid(f, "left")));
+}
+
+static void an_order_that_cannot_be_sent_for_long_ends_a_terminal_all_the_same(void **state)
+{
+    struct fixture *f = *state;
+    struct pf_terminal *terminal;
+
+    f->request.command = "echo $$ > began; sleep 600";
+    f->request.command_len = strlen(f->request.command);
+    assert_int_equal(pf_terminal_open(f->launcher, &f->request, 24, 80, &terminal, &f->err), 0);
+    read_pid(f, "began");
+    let_no_order_be_sent_for_long();
+    pf_launcher_stop(f->launcher);
+    assert_it_was_sent_at_last();
+    assert_true(is_gone(read_pid(f, "began")));
+    pf_terminal_close(terminal);
+}
+
 /* How often a command, its start included, receives something. */
 static int count_recv(struct fixture *f, const char *command)
 {
@@ -309,6 +403,9 @@ int main(void)
         IN_BOTH_MODES(every_failure_of_a_spool_is_survived),
         IN_BOTH_MODES(every_failure_of_a_long_command_is_survived),
         IN_BOTH_MODES(every_failure_of_a_terminal_is_survived),
+        IN_BOTH_MODES(an_order_that_cannot_be_sent_for_long_ends_a_command_all_the_same),
+        IN_BOTH_MODES(an_order_that_cannot_be_sent_for_long_ends_what_lingers_all_the_same),
+        IN_BOTH_MODES(an_order_that_cannot_be_sent_for_long_ends_a_terminal_all_the_same),
         IN_BOTH_MODES(a_start_does_not_ask_every_supervisor_that_lingers),
     };
 
