@@ -156,7 +156,7 @@ int pf_command_exit_code(const struct pf_super_message *exit)
 
     if (exit->cause == PF_CAUSE_DEADLINE)
         return 124;
-    if (exit->cause == PF_CAUSE_KILLED || exit->cause == PF_CAUSE_DEAF)
+    if (exit->cause != PF_CAUSE_NONE)
         return 128 + SIGKILL;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

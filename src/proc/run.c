@@ -298,6 +298,9 @@ static const char *write_notes(const struct run *run, char *notes, size_t size)
         used = snprintf(notes, size,
                         "[killed: something in the sandbox lowered the limits of the command's "
                         "supervisor]\n");
+    else if (run->exit.cause == PF_CAUSE_MUTE)
+        used = snprintf(notes, size,
+                        "[killed: the system had no memory for the report that it had ended]\n");
     else if (run->exit.cause == PF_CAUSE_DEADLINE)
         used = snprintf(notes, size, "[timed out after %g s]\n",
                         (double)run->request->timeout_ns / (double)PF_NS_PER_SEC);

@@ -70,6 +70,7 @@ enum pf_super_cause {
     PF_CAUSE_DEADLINE,
     PF_CAUSE_KILLED, /* by order, or because the owner is gone */
     PF_CAUSE_DEAF,   /* something has taken the supervisor's means to hear */
+    PF_CAUSE_MUTE,   /* the system had no memory for what it had to say */
 };
 
 enum pf_super_stage {

@@ -289,7 +289,7 @@ static void linger(struct super *super)
 
     super->exit_told = tell_end(super, PF_EVENT_EXITED, 1);
     if (!super->exit_told) {
-        begin_termination(super, PF_CAUSE_DEAF);
+        begin_termination(super, PF_CAUSE_MUTE);
         return;
     }
     super->phase = LINGERING;

@@ -408,8 +408,8 @@ int pf_terminal_wait(struct pf_terminal *terminal, int64_t timeout_ns,
             .exit_code = pf_command_exit_code(&terminal->exit),
             .timed_out = terminal->exit.cause == PF_CAUSE_DEADLINE,
             .supervisor_lost = terminal->lost,
-            .killed = terminal->exit.cause == PF_CAUSE_KILLED ||
-                      terminal->exit.cause == PF_CAUSE_DEAF,
+            .killed = terminal->exit.cause != PF_CAUSE_NONE &&
+                      terminal->exit.cause != PF_CAUSE_DEADLINE,
             .limit = terminal->exit.cause == PF_CAUSE_DEADLINE ? PINFOLD_LIMIT_TIME
                                                                : PINFOLD_LIMIT_NONE,
             .output_bytes = terminal->bytes,

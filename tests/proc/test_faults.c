@@ -367,6 +367,22 @@ static void an_order_that_cannot_be_sent_for_long_ends_a_terminal_all_the_same(v
     pf_terminal_close(terminal);
 }
 
+/* Nothing in the sandbox is to blame. */
+static void a_report_that_cannot_be_sent_for_long_says_so_itself(void **state)
+{
+    struct fixture *f = *state;
+
+    plan->more = 9; /* as often as it is tried */
+    plan->sys_errno = ENOBUFS;
+    atomic_store(&plan->countdown, 1);
+    atomic_store(&plan->victim, SEND);
+    assert_run(f, "sleep 600 >/dev/null 2>&1 & echo $! > left", 128 + SIGKILL);
+    assert_it_was_sent_at_last();
+    assert_string_equal(f->result.output,
+                        "[killed: the system had no memory for the report that it had ended]\n");
+    assert_true(is_gone(read_pid(f, "left")));
+}
+
 /* How often a command, its start included, receives something. */
 static int count_recv(struct fixture *f, const char *command)
 {
@@ -406,6 +422,7 @@ int main(void)
         IN_BOTH_MODES(an_order_that_cannot_be_sent_for_long_ends_a_command_all_the_same),
         IN_BOTH_MODES(an_order_that_cannot_be_sent_for_long_ends_what_lingers_all_the_same),
         IN_BOTH_MODES(an_order_that_cannot_be_sent_for_long_ends_a_terminal_all_the_same),
+        IN_MODE(a_report_that_cannot_be_sent_for_long_says_so_itself, "direct", PF_LAUNCH_DIRECT),
         IN_BOTH_MODES(a_start_does_not_ask_every_supervisor_that_lingers),
     };
 
