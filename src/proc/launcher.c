@@ -543,7 +543,7 @@ static bool takes_orders(const struct pf_live *live)
     unsigned char byte = PF_ORDER_KILL;
 
     return send(live->control, &byte, sizeof(byte), MSG_NOSIGNAL | MSG_DONTWAIT) > 0 ||
-           errno == EAGAIN;
+           errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
 }
 
 /* Under the lock, which is let go meanwhile: wait a while for the supervisor of a terminal. What it

@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 
@@ -351,20 +352,36 @@ static void an_order_that_cannot_be_sent_for_long_ends_what_lingers_all_the_same
     assert_true(is_gone(read_pid(f, "left")));
 }
 
-static void an_order_that_cannot_be_sent_for_long_ends_a_terminal_all_the_same(void **state)
+/* files: that this process may have open meanwhile; with none it cannot poll, either. */
+static void end_terminal(struct fixture *f, rlim_t files)
 {
-    struct fixture *f = *state;
     struct pf_terminal *terminal;
+    struct rlimit limit, low;
 
+    unlinkat(f->dir_fd, "began", 0);
     f->request.command = "echo $$ > began; sleep 600";
     f->request.command_len = strlen(f->request.command);
     assert_int_equal(pf_terminal_open(f->launcher, &f->request, 24, 80, &terminal, &f->err), 0);
     read_pid(f, "began");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = (struct rlimit){ files < limit.rlim_cur ? files : limit.rlim_cur, limit.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
     let_no_order_be_sent_for_long();
     pf_launcher_stop(f->launcher);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_it_was_sent_at_last();
     assert_true(is_gone(read_pid(f, "began")));
     pf_terminal_close(terminal);
+}
+
+static void an_order_that_cannot_be_sent_for_long_ends_a_terminal_all_the_same(void **state)
+{
+    end_terminal(*state, RLIM_INFINITY);
+}
+
+static void so_it_does_where_nothing_can_be_polled(void **state)
+{
+    end_terminal(*state, 0);
 }
 
 /* Nothing in the sandbox is to blame. */
@@ -422,6 +439,7 @@ int main(void)
         IN_BOTH_MODES(an_order_that_cannot_be_sent_for_long_ends_a_command_all_the_same),
         IN_BOTH_MODES(an_order_that_cannot_be_sent_for_long_ends_what_lingers_all_the_same),
         IN_BOTH_MODES(an_order_that_cannot_be_sent_for_long_ends_a_terminal_all_the_same),
+        IN_BOTH_MODES(so_it_does_where_nothing_can_be_polled),
         IN_MODE(a_report_that_cannot_be_sent_for_long_says_so_itself, "direct", PF_LAUNCH_DIRECT),
         IN_BOTH_MODES(a_start_does_not_ask_every_supervisor_that_lingers),
     };
