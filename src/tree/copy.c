@@ -42,10 +42,16 @@ static int no_memory(struct tour *tour)
 }
 
 /* Directory and name of an entry, for the pool's messages, are one path. */
-static void fail_entry(struct tour *tour, const struct pf_walk_entry *entry, const char *step,
-                       int sys_errno)
+static int fail_entry(struct tour *tour, const struct pf_walk_entry *entry, const char *step,
+                      int sys_errno)
 {
+    const char *reason = strerrordesc_np(sys_errno);
+
+    if (tour->options->plan)
+        return pf_copy_plan_add(tour->options->plan, entry->path, false, PINFOLD_PLAN_ERROR, 0,
+                                reason ? reason : "unknown error");
     pf_copy_fail(tour->job, "", entry->path, step, sys_errno);
+    return 0;
 }
 
 /* A directory on the way is refused: say so once. What is below it is passed over. */
@@ -213,9 +219,7 @@ static int place_link(struct tour *tour, const struct pf_walk_entry *entry, cons
         r = pf_temp_link(&temp, dir_fd, target);
     if (r == 0)
         r = pf_temp_place(&temp, entry->name, false);
-    if (r < 0)
-        fail_entry(tour, entry, "create the symbolic link", -r);
-    return 0;
+    return r < 0 ? fail_entry(tour, entry, "create the symbolic link", -r) : 0;
 }
 
 /* Whether the destination has the very same link: what was seeded and is still there. */
@@ -261,20 +265,16 @@ static int take_link(struct tour *tour, const struct pf_walk_entry *entry)
     int r;
 
     len = readlinkat(entry->dir_fd, entry->name, target, sizeof(target) - 1);
-    if (len < 0) {
-        fail_entry(tour, entry, "read the symbolic link", errno);
-        return 0;
-    }
+    if (len < 0)
+        return fail_entry(tour, entry, "read the symbolic link", errno);
     target[len] = '\0';
     if (!tour->options->links)
         return leave_link(tour, entry, target);
     r = pf_copy_link_inside(tour->options, entry, target);
     if (r == 0)
         return skip(tour, entry, "a symbolic link that leaves the source");
-    if (r < 0) {
-        fail_entry(tour, entry, "follow the symbolic link", -r);
-        return 0;
-    }
+    if (r < 0)
+        return fail_entry(tour, entry, "follow the symbolic link", -r);
     if (tour->options->plan)
         return pf_copy_plan_add(tour->options->plan, entry->path, false, PINFOLD_PLAN_COPY, 0, "");
     r = follow_to(tour, entry);

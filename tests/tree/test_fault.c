@@ -152,6 +152,48 @@ static int do_plan(struct place *place)
     return r;
 }
 
+/* Whether a plan says anything of a path: itself, or that it could not look where it lies. */
+static bool tells_of(const struct pinfold_plan *plan, const char *path)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct pinfold_plan_entry *entry = &plan->items[i];
+        size_t len = strlen(entry->path);
+        if (strcmp(entry->path, path) == 0 ||
+            (entry->action == PINFOLD_PLAN_ERROR && entry->path[len - 1] == '/' &&
+             (len == 1 || strncmp(entry->path, path, len) == 0)))
+            return true;
+    }
+    return false;
+}
+
+static int do_plan_seed(struct place *place)
+{
+    static const char *const paths[] = { "big", "d/e/f", "d/g", "link", "same", "sparse", "top" };
+    struct pinfold_plan plan = { .items = NULL };
+    struct pf_copy_result result = { .files = 0 };
+    struct pf_copy_options options = {
+        .src_fd = place->src,
+        .dst_fd = place->dst,
+        .src_name = "src",
+        .dst_name = "dst",
+        .empty_dirs = true,
+        .links = true,
+        .plan = &plan,
+    };
+    int r = pf_copy_tree(&options, &result, &err);
+
+    for (size_t i = 0; r == 0 && i < sizeof(paths) / sizeof(paths[0]); i++)
+        if (!tells_of(&plan, paths[i]))
+            fail_msg("the plan says nothing of \"%s\"", paths[i]);
+    for (size_t i = 0; r == 0 && i < plan.count; i++)
+        if (plan.items[i].action == PINFOLD_PLAN_ERROR)
+            r = 1;
+    pinfold_plan_done(&plan);
+    pinfold_strings_done(&result.errors);
+    pinfold_strings_done(&result.skipped);
+    return r;
+}
+
 static int do_walk(struct place *place)
 {
     struct pf_walk_entry entry;
@@ -404,6 +446,7 @@ static void torture(void **state, int (*operation)(struct place *), int sys_errn
 TORTURE(do_seed, seeding_survives_every_fault)
 TORTURE(do_flush, flushing_survives_every_fault)
 TORTURE(do_plan, a_dry_run_survives_every_fault)
+TORTURE(do_plan_seed, a_dry_run_of_a_seed_survives_every_fault)
 TORTURE(do_walk, walking_survives_every_fault)
 TORTURE(do_globs, compiling_patterns_survives_every_fault)
 TORTURE(do_normalize, normalising_survives_every_fault)
@@ -624,6 +667,7 @@ int main(void)
         TEST(seeding_survives_every_fault),
         TEST(flushing_survives_every_fault),
         TEST(a_dry_run_survives_every_fault),
+        TEST(a_dry_run_of_a_seed_survives_every_fault),
         TEST(walking_survives_every_fault),
         TEST(compiling_patterns_survives_every_fault),
         TEST(normalising_survives_every_fault),
