@@ -62,22 +62,22 @@ static bool leads_on(const struct pf_changes_job *job, const char *path, size_t 
             pf_globs_could_match_below(request->include, path, len));
 }
 
-/* Whether a seed takes the entry of its source: of a directory, with what is in it. */
-static bool is_seeded(const struct pf_changes_job *job, const struct pf_walk_entry *entry)
+/* Whether a seed takes the entry of its source: of a directory, with what is in it. Returns 1, 0,
+ * or -errno for a link that cannot be read or followed now. */
+static int is_seeded(const struct pf_changes_job *job, const struct pf_walk_entry *entry)
 {
     char target[PATH_MAX];
     ssize_t len;
 
     if (entry->type == PF_WALK_SPECIAL || pf_copy_excluded(&job->old_side, entry))
-        return false;
+        return 0;
     if (entry->type != PF_WALK_LINK)
-        return true;
+        return 1;
     len = readlinkat(entry->dir_fd, entry->name, target, sizeof(target) - 1);
     if (len < 0)
-        return true; /* the comparison says what is wrong with it */
+        return errno == ENOENT ? 0 : -errno;
     target[len] = '\0';
-    /* One that cannot be followed now is compared as any other. */
-    return pf_copy_link_inside(&job->old_side, entry, target) != 0;
+    return pf_copy_link_inside(&job->old_side, entry, target);
 }
 
 static enum pf_walk_type type_of(const struct stat *st)
@@ -158,14 +158,16 @@ static int visit_file(struct pf_changes_job *job, const struct pf_walk_entry *en
 
 /* ---- what is gone ---- */
 
+/* A file or link of the seed, if a seed takes it. */
 static int note_gone(struct pf_changes_job *job, const struct pf_walk_entry *old,
                      struct pinfold_error *err)
 {
     const struct pf_changes_side new_side = { .exists = false };
     struct pf_changes_side old_side = { .exists = true, .dir_fd = old->dir_fd };
+    int r = is_wanted(job, old->path) ? is_seeded(job, old) : 0;
 
-    if (!is_wanted(job, old->path))
-        return 0;
+    if (r <= 0)
+        return r < 0 ? note_os(job, -r, old->path, err) : 0;
     if (fstatat(old->dir_fd, old->name, &old_side.st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : note_os(job, errno, old->path, err);
     return pf_changes_compare(job, old->path, old->name, &old_side, &new_side, false, err);
@@ -184,7 +186,7 @@ static int visit_gone(struct pf_changes_job *job, struct pf_walk *walk,
             pf_walk_skip(walk);
         return 0;
     }
-    return is_seeded(job, entry) ? note_gone(job, entry, err) : 0;
+    return note_gone(job, entry, err);
 }
 
 /* Everything below a directory of the seed. */
@@ -233,11 +235,10 @@ static int look_for(struct pf_changes_job *job, struct pf_walk_entry *old, int n
         : here                           ? S_ISREG(now.st_mode) || S_ISLNK(now.st_mode)
                                          : false)
         return 0; /* the walk of what is there comes to it */
-    if (!is_seeded(job, old))
-        return 0;
     if (old->type != PF_WALK_DIR)
         return note_gone(job, old, err);
-    return leads_on(job, old->path, old->path_len) ? list_gone(job, old, err) : 0;
+    return is_seeded(job, old) && leads_on(job, old->path, old->path_len) ? list_gone(job, old, err)
+                                                                          : 0;
 }
 
 /* What a directory of the seed has, and the workspace's, open as now_fd, has not. */
