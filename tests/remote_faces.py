@@ -228,6 +228,34 @@ def agent_with_directories_gone(run: RemoteRunner, tmp: Path) -> None:
         assert done.returncode != 0 and ("Permission denied" in done.stderr) == (not deleted)
 
 
+def agent_with_a_file_untold(run: RemoteRunner, tmp: Path, tools: Path) -> None:
+    """What an archive there leaves out at first, and then does not, is not written over what was
+    changed here meanwhile. tools: where programs are looked for first."""
+    seed, script = tmp / "seed of two", tmp / "untold.json"
+    seed.mkdir()
+    tools.mkdir()
+    for name in "a.txt", "b.txt":
+        (seed / name).write_text("old\n")
+    (tools / "tar").write_text(f"""#!/bin/sh
+case "$*" in *-cf*) mkdir {tools}/once && exec /bin/tar --exclude=a.txt "$@" ;; esac 2>/dev/null
+exec /bin/tar "$@"
+""")
+    (tools / "tar").chmod(0o644)
+    script.write_text(json.dumps({"turns": [
+        {"reply": [{"tool": "execute", "input": {
+            "command": f"echo new | tee a.txt >b.txt; echo mine >'{seed}/a.txt'; "
+                       f"chmod 755 {tools}/tar"}}]},
+        {"reply": "Done."}]}))
+    done = subprocess.run(
+        [PINFOLD, "agent", "--backend", run.backend, "--model", f"scripted:{script}", "--yes",
+         "--seed", seed, "do it"], env=run.env, cwd=run.here, text=True, capture_output=True,
+        timeout=180, stdin=subprocess.DEVNULL)
+    assert (seed / "a.txt").read_text() == "mine\n", done.stderr
+    assert (seed / "b.txt").read_text() == "new\n", done.stderr
+    assert done.returncode == 1, done.stderr
+    assert "left as they are here:\npinfold:   a.txt\n" in done.stderr
+
+
 def directories_of_all_kinds(run: RemoteRunner, tmp: Path) -> None:
     """run: beside a fake without root's right to pass over modes."""
     closed_directories(run, tmp)

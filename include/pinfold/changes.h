@@ -58,9 +58,13 @@ struct pinfold_changes {
      * overlay it leaves them alone. */
     struct pinfold_strings seed_changes;
     struct pinfold_strings errors; /* one line each, of what could not be looked at */
+    /* Those of which, besides, a flush could write over what somebody has changed in the seed: a
+     * path stands for all below it, "." for everything; sorted, at most PINFOLD_CHANGES_LIST_MAX.
+     */
+    struct pinfold_strings unknown;
 };
 
-#define PINFOLD_CHANGES_LIST_MAX 1000 /* lines of seed_changes, and of errors */
+#define PINFOLD_CHANGES_LIST_MAX 1000 /* lines of seed_changes, of errors, and of unknown */
 
 /* Receives the text of a diff in pieces, raw as the files have it (escape it for a terminal), from
  * the thread that called. Return 0 to go on; anything else ends the call as a cancellation does. */

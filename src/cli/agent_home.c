@@ -60,10 +60,10 @@ static bool stays(const struct pinfold_change *change)
 static bool find_left_out(const struct pf_agent_run *run, const struct pinfold_changes *changes,
                           struct left_out *ret)
 {
-    const struct pinfold_strings *newer = &changes->seed_changes;
+    const struct pinfold_strings *newer = &changes->seed_changes, *unknown = &changes->unknown;
     bool undoes = !run->options->sync; /* what goes elsewhere undoes nothing */
 
-    ret->paths = calloc(changes->count + newer->count + 1, sizeof(*ret->paths));
+    ret->paths = calloc(changes->count + newer->count + unknown->count + 1, sizeof(*ret->paths));
     if (!ret->paths)
         return false;
     for (size_t i = 0; i < changes->count; i++)
@@ -76,7 +76,12 @@ static bool find_left_out(const struct pf_agent_run *run, const struct pinfold_c
      * takes the agent's changes alone. */
     for (size_t i = 0; i < newer->count && !run->overlay; i++)
         ret->paths[ret->count++] = newer->items[i];
-    ret->unknown = !run->overlay && newer->count >= PINFOLD_CHANGES_LIST_MAX;
+    ret->unknown = unknown->count >= PINFOLD_CHANGES_LIST_MAX ||
+                   (!run->overlay && newer->count >= PINFOLD_CHANGES_LIST_MAX);
+    for (size_t i = 0; i < unknown->count; i++) {
+        ret->unknown |= strcmp(unknown->items[i], ".") == 0;
+        ret->paths[ret->count++] = unknown->items[i];
+    }
     return true;
 }
 
@@ -247,6 +252,20 @@ static int say_stays(const struct pinfold_changes *changes, bool *lost)
     return PF_EXIT_NOT_WRITTEN;
 }
 
+/* The same, of what may be newer here than what the agent was given. */
+static int say_unknown(const struct pf_agent_run *run, const struct pinfold_changes *changes,
+                       bool *lost)
+{
+    const struct pinfold_strings *unknown = &changes->unknown;
+
+    if (run->options->sync || !unknown->count)
+        return 0;
+    *lost = true;
+    pf_say("it cannot be told whether these have changed here; they were left as they are here:");
+    pf_say_list(unknown);
+    return PF_EXIT_NOT_WRITTEN;
+}
+
 static int write_back(struct pf_agent_run *run, const struct pinfold_changes *changes)
 {
     struct left_out left_out = { 0 };
@@ -260,12 +279,14 @@ static int write_back(struct pf_agent_run *run, const struct pinfold_changes *ch
         pf_say("write back: out of memory");
         status = PF_EXIT_FAILED;
     } else if (left_out.unknown) {
-        pf_say("nothing was written back: more than %d files were changed here meanwhile",
+        pf_say("nothing was written back: more than %d files were changed here meanwhile, or it "
+               "cannot be told which",
                PINFOLD_CHANGES_LIST_MAX);
     } else if (syncs || changes->errors.count) { /* what could not be looked at may be new, too */
         status = flush(run, &left_out);
         lost = status != 0;
         status = pf_agent_worse(status, say_stays(changes, &lost));
+        status = pf_agent_worse(status, say_unknown(run, changes, &lost));
     } else {
         pf_note("nothing of that is written back");
     }

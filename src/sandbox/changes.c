@@ -20,6 +20,7 @@ void pinfold_changes_done(struct pinfold_changes *changes)
     free(changes->items);
     pinfold_strings_done(&changes->seed_changes);
     pinfold_strings_done(&changes->errors);
+    pinfold_strings_done(&changes->unknown);
     memset(changes, 0, sizeof(*changes));
 }
 
@@ -94,6 +95,10 @@ static int look_for(struct listing *listing, const struct pf_session *session,
                  cancel, err);
     int there = r < 0 ? 0 : is_there(listing, change);
 
+    /* A flush may fetch it all the same, next time. */
+    if (there != 0 && change->seed_changed &&
+        pf_changes_note(&changes->unknown, "%s", change->path) < 0)
+        return pf_fail_nomem(err);
     if (there >= 0)
         return r < 0 ? r : there;
     pf_fail_os(&one, -there, "compare \"%s\" with the seed", PF_QUOTE(change->path));
@@ -129,6 +134,7 @@ static int take_errors(struct pinfold_strings *from, struct pinfold_changes *cha
         if (pf_changes_note(&changes->errors, "%s", from->items[i]) < 0)
             return pf_fail_nomem(err);
     pf_strings_sort(&changes->errors);
+    pf_strings_sort(&changes->unknown);
     return 0;
 }
 

@@ -141,13 +141,13 @@ static int visit_file(struct pf_changes_job *job, const struct pf_walk_entry *en
          pf_copy_excluded(&job->now_side, entry)))
         return 0;
     if (fstatat(entry->dir_fd, entry->name, &new_side.st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : note_os(job, errno, entry->path, err);
+        return errno == ENOENT ? 0 : pf_changes_unknown(job, entry->path, errno, err);
     if (type_of(&new_side.st) != entry->type)
         return 0; /* it has changed this very moment: as if a moment later */
     if (pf_changes_old_here(job, entry->depth))
         r = find_old(job, entry, &old, &old_side.st);
     if (r < 0)
-        return note_os(job, -r, entry->path, err);
+        return pf_changes_unknown(job, entry->path, -r, err);
     if (r > 0 && old.type != PF_WALK_DIR) {
         old_side.exists = true;
         old_side.dir_fd = old.dir_fd;
@@ -340,7 +340,7 @@ static int visit_dir(struct pf_changes_job *job, const struct pf_walk_entry *ent
     }
     if (r < 0) {
         pf_walk_skip(job->walk); /* or all in it would look as if it had been added */
-        return r == -ENOENT ? 0 : note_os(job, -r, entry->path, err);
+        return r == -ENOENT ? 0 : pf_changes_unknown(job, entry->path, -r, err);
     }
     return look_for_all(job, entry->path, entry->depth + 1, now_fd, err);
 }
@@ -359,6 +359,21 @@ static int leave_dir(struct pf_changes_job *job, const struct pf_walk_entry *ent
     return 0;
 }
 
+/* A directory of the workspace that cannot be read, or no further. */
+static int visit_error(struct pf_changes_job *job, const struct pf_walk_entry *entry,
+                       struct pinfold_error *err)
+{
+    const char *path = entry->path_len ? entry->path : ".";
+    struct stat st;
+    int r = note_error(job, entry->error.msg, err);
+
+    if (r < 0 || job->seed_fd < 0 ||
+        (fstatat(job->seed_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+         (errno == ENOENT || errno == ENOTDIR)))
+        return r;
+    return pf_changes_note(&job->ret->unknown, "%s", path) < 0 ? pf_fail_nomem(err) : 0;
+}
+
 static int visit(struct pf_changes_job *job, const struct pf_walk_entry *entry,
                  struct pinfold_error *err)
 {
@@ -371,7 +386,7 @@ static int visit(struct pf_changes_job *job, const struct pf_walk_entry *entry,
     case PF_WALK_DIR_DONE:
         return leave_dir(job, entry, err);
     case PF_WALK_ERROR:
-        return note_error(job, entry->error.msg, err);
+        return visit_error(job, entry, err);
     case PF_WALK_SPECIAL:
         break;
     }
@@ -446,6 +461,7 @@ static int find(struct pf_changes_job *job, struct pinfold_error *err)
         qsort(ret->items, ret->count, sizeof(*ret->items), compare_changes);
     pf_strings_sort(&ret->seed_changes);
     pf_strings_sort(&ret->errors);
+    pf_strings_sort(&ret->unknown);
     return 0;
 }
 

@@ -36,13 +36,17 @@ static int note(struct pinfold_strings *list, const char *path, struct pinfold_e
     return pf_changes_note(list, "%s", path) < 0 ? pf_fail_nomem(err) : 0;
 }
 
-static int note_error(struct pf_changes_job *job, const char *path, int sys_errno,
-                      struct pinfold_error *err)
+int pf_changes_unknown(struct pf_changes_job *job, const char *path, int sys_errno,
+                       struct pinfold_error *err)
 {
     struct pinfold_error one = PINFOLD_ERROR_INIT;
+    int r;
 
+    if (sys_errno == ENOMEM)
+        return pf_fail_nomem(err);
     pf_fail_os(&one, sys_errno, "compare \"%s\" with the seed", PF_QUOTE(path));
-    return note(&job->ret->errors, one.msg, err);
+    r = note(&job->ret->errors, one.msg, err);
+    return r < 0 ? r : note(&job->ret->unknown, path, err);
 }
 
 static unsigned git_mode(const struct pf_changes_side *side)
@@ -220,7 +224,7 @@ int pf_changes_compare(struct pf_changes_job *job, const char *path, const char 
     if (kind == 0 || kind == -ENOENT || kind == -ECANCELED)
         return 0; /* gone meanwhile; who is cancelled looks at that next */
     if (kind < 0)
-        return note_error(job, path, -kind, err);
+        return pf_changes_unknown(job, path, -kind, err);
     if (job->seed_fd >= 0 && is_seeds_own(job, name, old_side, new_side, parent_newer))
         return note(&job->ret->seed_changes, path, err);
     change.kind = (enum pinfold_change_kind)kind;

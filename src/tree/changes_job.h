@@ -48,6 +48,10 @@ int pf_changes_compare(struct pf_changes_job *job, const char *path, const char 
                        const struct pf_changes_side *new_side, bool parent_newer,
                        struct pinfold_error *err);
 
+/* It cannot be told what has become of a path: an error, and one that a flush may write over. */
+int pf_changes_unknown(struct pf_changes_job *job, const char *path, int sys_errno,
+                       struct pinfold_error *err);
+
 /* Whether a flush takes the path, of a file or link: by its patterns. */
 bool pf_changes_chosen(const struct pf_changes_request *request, const char *path);
 

@@ -355,6 +355,38 @@ def test_what_was_changed_here_meanwhile_is_never_written_over(agent: Agent, mod
     assert b"agent\n" in [text for path, text in drop_kept(err).items() if path.name == "README.md"]
 
 
+@pytest.mark.parametrize("mode", ["copy", "overlay"])
+def test_what_may_have_changed_here_is_never_written_over(agent: Agent, mode: str,
+                                                          tmp_path: Path) -> None:
+    """Meanwhile the user has written to a file as much as the agent writes to it, so that only its
+    bytes tell them apart, and closed it to everybody."""
+    gate = tmp_path / "gate"
+    gate.mkdir()
+    hers = agent.project / "README.md"
+    model = agent.script(
+        [execute(f"touch {gate}/begun; while [ ! -e {gate}/go ]; do sleep 0.02; done"),
+         ], [write("README.md", "agent\n"), write("new.md", "agent\n")], "Done.")
+    child = subprocess.Popen(
+        [*UNPRIVILEGED, *agent.words("--model", model, "--yes", "--rw", gate, "--seed-mode", mode)],
+        cwd=agent.project, env=agent.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True)
+    try:
+        while not (gate / "begun").exists():
+            assert child.poll() is None, child.communicate()
+        hers.write_text("hers!\n")
+        hers.chmod(0)
+        (gate / "go").touch()
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == 1, err
+    hers.chmod(0o644)
+    assert hers.read_text() == "hers!\n"
+    assert (agent.project / "new.md").read_text() == "agent\n"
+    assert "left as they are here:\npinfold:   README.md\n" in err
+    assert b"agent\n" in [text for path, text in drop_kept(err).items() if path.name == "README.md"]
+
+
 def test_its_own_output_is_no_part_of_the_project(agent: Agent) -> None:
     with open(agent.project / "out.log", "w") as out:
         done = agent(fix(agent), "--yes", "--session", "talk", capture_output=False, stdout=out,

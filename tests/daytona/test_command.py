@@ -319,12 +319,21 @@ def test_a_broken_connection_keeps_no_results_from_home(run: Runner, tmp_path: P
                                          "files.bulk-upload")])
 
 
-def test_a_list_that_is_not_whole_is_an_error(run: Runner, tmp_path: Path) -> None:
-    shell = tmp_path / "shell"
-    shell.write_text(f'#!/bin/sh\nPATH="{tmp_path}/tools:$PATH" exec /bin/sh "$@"\n')
+def look_for_programs_first_in(run: Runner, tools: Path) -> None:
+    shell = tools.with_name("shell")
+    shell.write_text(f'#!/bin/sh\nPATH="{tools}:$PATH" exec /bin/sh "$@"\n')
     shell.chmod(0o755)
     run.fake.control("config", {"shell": str(shell)})
+
+
+def test_a_list_that_is_not_whole_is_an_error(run: Runner, tmp_path: Path) -> None:
+    look_for_programs_first_in(run, tmp_path / "tools")
     remote_faces.broken_lists(run, tmp_path, tmp_path / "tools")
+
+
+def test_what_an_archive_leaves_out_is_not_written_over(run: Runner, tmp_path: Path) -> None:
+    look_for_programs_first_in(run, tmp_path / "tools")
+    remote_faces.agent_with_a_file_untold(run, tmp_path, tmp_path / "tools")
 
 
 def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
