@@ -185,15 +185,24 @@ static int compose(struct pf_ac_box *box, const struct pf_run_request *request,
     return pf_capture_finish(&capture, notes, ret, err);
 }
 
-/* The sandbox was stopped while the command ran. What it said is lost. */
-static int killed(const struct pf_run_request *request, struct pinfold_execute_result *ret,
-                  struct pinfold_error *err)
+/* Nobody waits any more for the call that began the command, or runs it, and no other call ends
+ * that. What it said is lost. */
+static int given_up(const struct pf_run_request *request, struct pinfold_execute_result *ret,
+                    struct pinfold_error *err)
 {
     PF_CLEANUP(pf_capture_done) struct pf_capture capture;
+    bool cancelled = pinfold_cancel_fired(request->cancel);
+    const struct pf_ac_output output = { .cancelled = cancelled,
+                                         .stopped = !cancelled,
+                                         .runs_on = true };
+    char notes[NOTES_MAX];
+    int r;
 
     pf_capture_init(&capture, request);
     ret->exit_code = 137;
-    return pf_capture_finish(&capture, "[killed: the sandbox was stopped]\n", ret, err);
+    note(request, &output, notes);
+    r = pf_capture_finish(&capture, notes, ret, cancelled ? NULL : err);
+    return cancelled ? pf_cancel_check(request->cancel, err) : r;
 }
 
 static int run(struct pf_ac_box *box, const struct pf_run_request *request,
@@ -213,8 +222,8 @@ static int run(struct pf_ac_box *box, const struct pf_run_request *request,
     int r = box->tasks ? pf_ac_run_task(box, &job, &output, request->cancel, err)
                        : pf_ac_run_job(box, &job, &output, request->cancel, err);
 
-    if (r == -PINFOLD_ECANCELLED && !pinfold_cancel_fired(request->cancel))
-        return killed(request, ret, err);
+    if (r == -PINFOLD_ECANCELLED)
+        return given_up(request, ret, err);
     if (r < 0)
         return r;
     ret->exit_code = output.status;

@@ -87,7 +87,18 @@ static int call(struct task *task, const char *tool, int64_t ns, struct pinfold_
                      : pf_fail_nomem(err);
 }
 
-/* Returns whether the service has done it. Its tool tells a failure in a result, which without one
+/* With its session a task has ended, too. */
+static bool is_lost(struct pf_ac_box *box)
+{
+    bool lost;
+
+    pthread_mutex_lock(&box->lock);
+    lost = box->lost;
+    pthread_mutex_unlock(&box->lock);
+    return lost;
+}
+
+/* Returns whether it has ended. The service's tool tells a failure in a result, which without one
  * is the task's, whatever that says of its end. */
 static bool stop(struct task *task)
 {
@@ -95,7 +106,7 @@ static bool stop(struct task *task)
     bool done;
 
     if (call(task, "stopTask", STOP_NS, NULL, &result, NULL, NULL) < 0)
-        return false;
+        return is_lost(task->box);
     done = !result.is_error || result.task_status;
     pf_agentcore_result_done(&result);
     return done;
@@ -240,6 +251,12 @@ static int settle(const struct task *task, struct pf_ac_output *ret, struct pinf
     return 0;
 }
 
+/* Whoever gets an error is not to take what runs on for dead, either. */
+static int fail_running(int r, bool runs_on, struct pinfold_error *err)
+{
+    return runs_on ? pf_wrap(err, r, "the command could not be stopped, and may run on") : r;
+}
+
 /* How it came to its end: r is what await() said. Whoever cancelled gets what it had said so far,
  * if that can be had in a moment. */
 static int finish(struct task *task, int r, struct pf_ac_output *ret, struct pinfold_cancel *cancel,
@@ -248,20 +265,22 @@ static int finish(struct task *task, int r, struct pf_ac_output *ret, struct pin
     bool cancelled = r == -PINFOLD_ECANCELLED && pinfold_cancel_fired(cancel);
     bool stopped = r == -PINFOLD_ECANCELLED && !cancelled;
     bool late = r == 0, ended = r > 0, runs_on = false;
-    int before = r;
 
     if (!ended)
         runs_on = !stop(task);
     if (r < 0 && !stopped && !cancelled) {
         discard(task);
-        return r;
+        return fail_running(r, runs_on, err);
     }
     r = collect(task, ended, cancelled ? STOP_NS : PRINT_NS, ret, cancelled ? NULL : cancel,
                 cancelled ? NULL : err);
     if (r < 0) {
         if (cancelled || r == -PINFOLD_ECANCELLED)
             discard(task);
-        return cancelled ? before : r;
+        if (!cancelled)
+            return fail_running(r, runs_on, err);
+        pf_ac_output_done(ret);
+        *ret = (struct pf_ac_output){ .partial = true };
     }
     ret->timed_out = late;
     ret->stopped = stopped;

@@ -457,7 +457,9 @@ static int run_command(struct command *command, const struct pinfold_execute_opt
     if (r < 0) {
         command->kept = true; /* it may be */
         if (r != -PINFOLD_ECANCELLED)
-            return r;
+            return run.kill_failed
+                           ? pf_wrap(err, r, "the command could not be killed, and may run on")
+                           : r;
         return pinfold_cancel_fired(command->request.cancel) ? cancelled(command, &run, ret, err)
                                                              : stopped(command, &run, ret, err);
     }

@@ -198,6 +198,7 @@ struct session {
     struct pf_dt_run *run;
     char name[40];
     char *id;         /* of the command */
+    bool sent;        /* there may be one */
     int64_t deadline; /* its own, from when it was begun */
     struct pinfold_cancel *cancel;
 };
@@ -233,6 +234,7 @@ static int begin(struct session *session, const char *command, struct pinfold_er
         snprintf(session->name, sizeof(session->name), "pf-%s", digits);
         *err = (struct pinfold_error)PINFOLD_ERROR_INIT;
         r = pf_daytona_session_create(&box->toolbox, session->name, &call, err);
+        session->sent = session->sent || r == 0;
         if (r == 0)
             r = pf_daytona_session_exec(&box->toolbox, session->name, command, &call, &session->id,
                                         err);
@@ -259,6 +261,7 @@ static bool passes(struct session *session, unsigned *bad, struct pinfold_error 
     own.http_status = status;
     if (pf_dt_again(session->box, &tries, true, session->cancel, &own) && status >= 500)
         return true;
+    session->sent = own.code != 0;
     if (own.code)
         *err = own;
     else
@@ -334,7 +337,7 @@ static void end(struct session *session)
     struct pinfold_error err = PINFOLD_ERROR_INIT;
 
     if (pf_daytona_session_delete(&session->box->toolbox, session->name, &call, &err) < 0) {
-        session->run->kill_failed = true;
+        session->run->kill_failed = session->sent && !session->box->lost;
         pf_log(PINFOLD_LOG_WARNING, "%s", err.msg);
     }
     free(session->id);

@@ -136,6 +136,8 @@ static void a_cancelled_command_returns_at_once(void **state)
     assert_int_equal(run_options(&options, cancel), -PINFOLD_ECANCELLED);
     pthread_join(thread, NULL);
     pinfold_cancel_free(cancel);
+    assert_string_equal(f.run.output, "[the call was cancelled; the command could not be "
+                                      "stopped: it may run on]\n");
 }
 
 static void *stop_soon(void *unused)
@@ -146,7 +148,7 @@ static void *stop_soon(void *unused)
     return NULL;
 }
 
-static void stopping_ends_what_runs(void **state)
+static void stopping_ends_the_wait_and_says_what_may_run_on(void **state)
 {
     pthread_t thread;
 
@@ -155,6 +157,8 @@ static void stopping_ends_what_runs(void **state)
     OK(run_in("sleep 300", NULL));
     pthread_join(thread, NULL);
     assert_int_equal(f.run.exit_code, 137);
+    assert_string_equal(f.run.output, "[the sandbox was stopped; the command could not be "
+                                      "stopped: it may run on]\n");
     assert_int_equal(run_in("true", NULL), -PINFOLD_ESTART);
     OK(write_text("file", "still here", false)); /* for a flush, which follows */
     reads("file", "still here", 10);
@@ -460,7 +464,7 @@ int main(void)
         WITH_SESSION(a_command_of_any_length_and_any_bytes_runs),
         WITH_SESSION(output_of_any_length_is_cut_counted_and_heard_whole),
         WITH_SESSION(a_cancelled_command_returns_at_once),
-        WITH_SESSION(stopping_ends_what_runs),
+        WITH_SESSION(stopping_ends_the_wait_and_says_what_may_run_on),
         WITH_SESSION(a_forked_child_does_not_end_the_session),
         WITH_SESSION(a_command_that_may_have_run_is_not_run_again),
         WITH_SESSION(a_reply_that_is_cut_anywhere_is_an_error),

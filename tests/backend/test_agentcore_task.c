@@ -217,6 +217,80 @@ static void one_that_the_sandbox_could_not_stop_is_told(void **state)
                                          "stopped: it may run on]"));
 }
 
+/* Nor is an error to be taken for its end. */
+#define NOT_TOLD "{\"kind\":\"http\",\"error\":\"AccessDeniedException\",\"tool\":\"%s\"%s}"
+#define RUNS_ON "the command could not be stopped, and may run on: "
+
+static void fault_of(const char *tool, const char *rest)
+{
+    char text[200];
+
+    snprintf(text, sizeof(text), NOT_TOLD, tool, rest);
+    fault(text);
+}
+
+static void an_error_says_it_too(void **state)
+{
+    (void)state;
+    fault(NOT_STOPPED);
+    fault_of("getTask", "");
+    assert_int_equal(run_within(LIVES, 20), -PINFOLD_EBACKEND);
+    assert_memory_equal(f.err.msg, RUNS_ON, strlen(RUNS_ON));
+    /* Its time is up, and what it said cannot be had. */
+    fault(NOT_STOPPED);
+    fault_of("executeCommand", "");
+    assert_int_equal(run_within(LIVES, 1), -PINFOLD_EBACKEND);
+    assert_memory_equal(f.err.msg, RUNS_ON, strlen(RUNS_ON));
+    /* What was stopped does not run on. */
+    fault_of("getTask", "");
+    assert_int_equal(run_within(LIVES, 20), -PINFOLD_EBACKEND);
+    assert_null(strstr(f.err.msg, "run on"));
+}
+
+static void one_that_was_cancelled_and_says_nothing_is_told(void **state)
+{
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+    struct pinfold_cancel *cancel;
+    pthread_t thread;
+
+    (void)state;
+    options.command = LIVES;
+    fault(NOT_STOPPED);
+    fault_of("executeCommand", ",\"count\":null");
+    OK(pinfold_cancel_new(&cancel, &f.err));
+    assert_int_equal(pthread_create(&thread, NULL, fire_when_it_runs, cancel), 0);
+    assert_int_equal(run_options(&options, cancel), -PINFOLD_ECANCELLED);
+    pthread_join(thread, NULL);
+    pinfold_cancel_free(cancel);
+    json_decref(control("DELETE", "faults", NULL));
+    assert_non_null(strstr(f.run.output, "[the call was cancelled; the command could not be "
+                                         "stopped: it may run on]"));
+}
+
+static void *stop_while_it_begins(void *unused)
+{
+    (void)unused;
+    while (tool_runs("startCommandExecution") == 0)
+        usleep(20000);
+    pf_backend_stop_commands(f.backend);
+    return NULL;
+}
+
+/* Whether it was begun nobody has heard. */
+static void one_that_may_have_begun_is_told(void **state)
+{
+    pthread_t thread;
+
+    (void)state;
+    fault("{\"kind\":\"stall\",\"tool\":\"startCommandExecution\"}");
+    assert_int_equal(pthread_create(&thread, NULL, stop_while_it_begins, NULL), 0);
+    OK(run_in(LIVES, NULL));
+    pthread_join(thread, NULL);
+    assert_int_equal(f.run.exit_code, 137);
+    assert_string_equal(f.run.output, "[the sandbox was stopped; the command could not be "
+                                      "stopped: it may run on]\n");
+}
+
 static void *expire_when_it_runs(void *unused)
 {
     (void)unused;
@@ -235,6 +309,7 @@ static void a_session_that_ends_in_the_middle_is_told(void **state)
     assert_int_equal(run_in("sleep 300", NULL), -PINFOLD_EBACKEND);
     pthread_join(thread, NULL);
     assert_non_null(strstr(f.err.msg, "has ended before its time"));
+    assert_null(strstr(f.err.msg, "run on"));
     assert_int_equal(tool_runs("stopTask"), 0);
 }
 
@@ -312,6 +387,9 @@ int main(void)
         TASK(one_that_was_late_and_could_not_be_stopped_is_told),
         TASK(one_that_was_cancelled_and_could_not_be_stopped_is_told),
         TASK(one_that_the_sandbox_could_not_stop_is_told),
+        TASK(an_error_says_it_too),
+        TASK(one_that_was_cancelled_and_says_nothing_is_told),
+        TASK(one_that_may_have_begun_is_told),
         TASK(a_task_that_is_stopped_before_it_says_anything_says_nothing),
         TASK(a_cancelled_task_is_stopped_there),
         TASK(stopping_the_sandbox_ends_it_and_keeps_what_it_said),

@@ -367,6 +367,33 @@ static void one_that_could_not_be_killed_is_told(void **state)
     }
 }
 
+/* Nor is an error to be taken for its end. */
+static void an_error_says_what_could_not_be_killed(void **state)
+{
+    static const char runs_on[] = "the command could not be killed, and may run on: ";
+    static const char not_killed[] =
+            "{\"kind\":\"http\",\"status\":403,\"operation\":\"session.delete\"}";
+    struct pinfold_execute_options options = PINFOLD_EXECUTE_OPTIONS_INIT;
+
+    (void)state;
+    options.command = "sleep 60";
+    tell("faults", not_killed);
+    tell("faults", "{\"kind\":\"http\",\"status\":403,\"operation\":\"session.command\"}");
+    assert_int_equal(f.ops->execute(f.backend->state, &options, &f.run, NULL, &f.err),
+                     -PINFOLD_EBACKEND);
+    assert_memory_equal(f.err.msg, runs_on, strlen(runs_on));
+    /* What was killed does not run on, and neither does what has never begun. */
+    tell("faults", "{\"kind\":\"http\",\"status\":403,\"operation\":\"session.command\"}");
+    assert_int_equal(f.ops->execute(f.backend->state, &options, &f.run, NULL, &f.err),
+                     -PINFOLD_EBACKEND);
+    assert_null(strstr(f.err.msg, "run on"));
+    tell("faults", not_killed);
+    tell("faults", "{\"kind\":\"http\",\"status\":403,\"operation\":\"session.create\"}");
+    assert_int_equal(f.ops->execute(f.backend->state, &options, &f.run, NULL, &f.err),
+                     -PINFOLD_EBACKEND);
+    assert_null(strstr(f.err.msg, "run on"));
+}
+
 static void without_room_for_files_the_log_is_the_output(void **state)
 {
     (void)state;
@@ -597,6 +624,7 @@ int main(void)
         WITH_SANDBOX(a_command_that_is_lost_is_an_error),
         WITH_SANDBOX(what_a_late_command_said_comes_with_its_end),
         WITHOUT(one_that_could_not_be_killed_is_told),
+        WITH_SANDBOX(an_error_says_what_could_not_be_killed),
         WITH_SANDBOX(without_room_for_files_the_log_is_the_output),
         WITHOUT(old_services_are_served),
         WITHOUT(bad_credentials_are_told_without_them),
