@@ -75,6 +75,8 @@ struct pinfold_sync_request {
     struct pinfold_plan *plan;  /* as above */
     pinfold_progress_fn on_progress;
     void *on_progress_ctx;
+    bool links; /* symbolic links come as they are: for a copy to look at. Else each is an error
+                   that dest does not have; so it may stay on a backend without open_root */
 };
 
 enum pinfold_network_outcome {

@@ -90,7 +90,7 @@ struct pinfold_changes_options {
  * By default that is what the sync policy takes: its include patterns and its excludes. FIFOs,
  * sockets and devices are passed over, and so are empty directories. With an overlay only what was
  * changed is looked at. On a backend without a directory on this machine the files are fetched
- * once, as a flush would, and links not compared; what a flush cannot fetch is in errors and not
+ * once, as a flush would, and links as they are; what a flush cannot fetch is in errors and not
  * counted as deleted. Works on views, changes nothing.
  *
  * The text of a file is never cut in its middle: a diff that is too large is left out, with a line

@@ -245,6 +245,8 @@ int pf_local_sync(int root_fd, const struct pf_local_overlay *overlay, const cha
         .src_name = root_name,
         .dst_name = request->dest,
         .skip_identical = true,
+        .links = request->links,
+        .links_out = request->links,
         .src_place = overlay ? &overlay->host_fd : NULL,
         .upper = overlay && overlay->upper,
         .plan = request->plan,

@@ -15,6 +15,7 @@ static int fetch(struct pf_look *look, const struct pf_session *session,
     PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result result = { 0 };
     struct pinfold_sync_request request = {
         .size = sizeof(request),
+        .links = true,
         .include = scope != PF_LOOK_SYNCED ? all : (const char *const *)config->include,
         .exclude = scope == PF_LOOK_EVERYTHING ? none : (const char *const *)config->exclude,
     };

@@ -270,7 +270,7 @@ static int take_link(struct tour *tour, const struct pf_walk_entry *entry)
     target[len] = '\0';
     if (!tour->options->links)
         return leave_link(tour, entry, target);
-    r = pf_copy_link_inside(tour->options, entry, target);
+    r = tour->options->links_out ? 1 : pf_copy_link_inside(tour->options, entry, target);
     if (r == 0)
         return skip(tour, entry, "a symbolic link that leaves the source");
     if (r < 0)

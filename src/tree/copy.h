@@ -20,6 +20,7 @@ struct pf_copy_options {
     bool empty_dirs;                 /* seed: create directories even when nothing goes into them */
     bool links;                /* seed: recreate links that stay inside the source; else a matched
                                   link is an error */
+    bool links_out;            /* with links: those, too, that leave the source */
     bool skip_identical;       /* flush: leave files with the same bytes alone */
     bool upper;                /* flush: the source is an upper layer, with whiteouts in it */
     bool fsync_files;          /* flush: no; kept for durability options */

@@ -154,6 +154,37 @@ static void each_kind_of_change_is_listed_with_sizes_and_modes(void **state)
     done(&found);
 }
 
+/* Wherever the workspace is: those that nobody touched are neither changes nor errors. */
+static void links_are_compared_by_their_targets(void **state)
+{
+    struct spec *s = *state;
+    struct found found;
+
+    spec_put(s, "seed/a.py", "a\n");
+    spec_put(s, "seed/src/b.py", "b\n");
+    spec_link(s, "a.py", "seed/same.py");
+    spec_link(s, "nowhere", "seed/src/broken.py");
+    spec_link(s, "a.py", "seed/moved.py");
+    spec_link(s, "a.py", "seed/gone.py");
+    start_seeded(s);
+    found = find(s);
+    assert_int_equal(found.changes.count, 0);
+    assert_int_equal(found.changes.errors.count, 0);
+    done(&found);
+    spec_run(s, "ln -sfn src/b.py moved.py; rm gone.py; ln -s a.py new.py; ln -s /etc/x out.py");
+    found = find(s);
+    check_kind(&found, "moved.py", PINFOLD_CHANGE_MODIFIED);
+    check_kind(&found, "gone.py", PINFOLD_CHANGE_DELETED);
+    check_kind(&found, "new.py", PINFOLD_CHANGE_ADDED);
+    check_kind(&found, "out.py", PINFOLD_CHANGE_ADDED);
+    assert_int_equal(found.changes.count, 4);
+    assert_int_equal(found.changes.errors.count, 0);
+    assert_int_equal(found.changes.unknown.count, 0);
+    for (size_t i = 0; i < found.changes.count; i++)
+        assert_false(found.changes.items[i].syncs);
+    done(&found);
+}
+
 static void the_diff_is_in_the_form_of_git(void **state)
 {
     struct spec *s = *state;
@@ -768,6 +799,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SPEC_TEST(nothing_has_changed_at_first),
         SPEC_TEST(each_kind_of_change_is_listed_with_sizes_and_modes),
+        SPEC_TEST(links_are_compared_by_their_targets),
         SPEC_TEST(the_diff_is_in_the_form_of_git),
         SPEC_TEST(only_what_a_flush_takes_is_listed_unless_everything_is_asked_for),
         SPEC_TEST(what_is_listed_is_what_a_flush_writes),
