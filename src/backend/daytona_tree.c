@@ -49,7 +49,11 @@ static int put(void *box, int fd, uint64_t size, char ret_name[static PF_REMOTE_
     r = pf_dt_put(box, &file, 1, cancel, err);
     if (r == 0 && file.error.code && err)
         *err = file.error;
-    return r < 0 ? r : -file.error.code;
+    if (r == 0)
+        r = -file.error.code;
+    if (r < 0) /* whoever tries again does so by another name */
+        pf_dt_forget(box, path);
+    return r;
 }
 
 static void print(void *box, const char *name, bool keep, char ret[static PF_REMOTE_NAME_MAX])

@@ -394,6 +394,26 @@ static void an_error_says_what_could_not_be_killed(void **state)
     assert_null(strstr(f.err.msg, "run on"));
 }
 
+/* A service that has taken it may say that it has not. */
+static void an_archive_that_was_refused_is_not_left_there(void **state)
+{
+    static const char *const none[] = { NULL };
+    struct pinfold_seed_request request = { .size = sizeof(request), .exclude = none };
+    struct pinfold_seed_result result = { 0 };
+    struct pinfold_temp_workspace *empty;
+
+    (void)state;
+    OK(pinfold_temp_workspace_new(&empty, &f.err));
+    request.source = pinfold_temp_workspace_path(empty);
+    tell("faults", "{\"kind\":\"http\",\"status\":403,\"when\":\"after\","
+                   "\"operation\":\"files.bulk-upload\"}");
+    assert_int_equal(f.ops->seed_workspace(f.backend->state, &request, &result, NULL, &f.err),
+                     -PINFOLD_EBACKEND);
+    pinfold_seed_result_done(&result);
+    OK(pinfold_temp_workspace_free(empty, &f.err));
+    says("find ../.pinfold-scratch -maxdepth 1 -type f", "", "", 0);
+}
+
 static void without_room_for_files_the_log_is_the_output(void **state)
 {
     (void)state;
@@ -625,6 +645,7 @@ int main(void)
         WITH_SANDBOX(what_a_late_command_said_comes_with_its_end),
         WITHOUT(one_that_could_not_be_killed_is_told),
         WITH_SANDBOX(an_error_says_what_could_not_be_killed),
+        WITH_SANDBOX(an_archive_that_was_refused_is_not_left_there),
         WITH_SANDBOX(without_room_for_files_the_log_is_the_output),
         WITHOUT(old_services_are_served),
         WITHOUT(bad_credentials_are_told_without_them),
