@@ -205,6 +205,8 @@ def mcp_closed_directory(run: RemoteRunner, tmp: Path) -> None:
         server.call("execute", command="mkdir -p src/deep; echo >src/deep/a; chmod 000 src/deep")
         assert server.call("sync", dry_run=True)["errors"] == [
             "src/deep/: it could not be read there"]
+        told = server.request("tools/call", name="diff", arguments={})["content"][0]["text"]
+        assert "Nothing has changed" not in told and "could not be read there" in told
 
 
 def agent_with_directories_gone(run: RemoteRunner, tmp: Path) -> None:

@@ -294,7 +294,8 @@ static int changes(struct pf_teller *teller, const struct pinfold_changes *chang
     for (size_t i = 0; i < changes->count; i++)
         bad |= json_array_append_new(files, change_json(&changes->items[i]));
     bad |= pf_json_set(line, "files", files);
-    bad |= pf_json_set(line, "diff_is_whole", json_boolean(!changes->cut));
+    bad |= pf_json_set(line, "diff_is_whole",
+                       json_boolean(!changes->cut && !changes->errors.count));
     bad |= pf_json_set(line, "diff", any_text(lines->diff ? lines->diff : "", lines->diff_len));
     return put(line, bad);
 }

@@ -58,7 +58,7 @@ static void list_changes(const struct pinfold_changes *changes, FILE *to, struct
     }
     if (i < changes->count)
         fprintf(to, "[%zu of %zu changes are listed.]\n", i, changes->count);
-    if (!changes->count)
+    if (!changes->count && !changes->errors.count)
         fputs("[Nothing has changed.]\n", to);
     if (changes->seed_changes.count)
         fprintf(to, "[%zu files of the seed have changed there since, and not here.]\n",

@@ -134,6 +134,9 @@ def test_what_cannot_be_looked_at_may_have_changed(agent: Agent) -> None:
     done = run("--diff")
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert "the diff is not whole: 1 files" in done.stderr
+    [told] = [line for line in map(json.loads, run("--json", "--no-sync").stdout.splitlines())
+              if line["event"] == "changes"]
+    assert (told["files"], told["diff_is_whole"]) == ([], False)
 
 
 def test_what_is_deleted_is_told_and_stays_here(agent: Agent) -> None:
