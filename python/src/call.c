@@ -184,6 +184,12 @@ static void deliver_events(struct pf_call *call)
 
 /* ---- running ---- */
 
+static void give_up(struct pf_call *call)
+{
+    call->r = -PINFOLD_ECANCELLED;
+    call->err = (struct pinfold_error){ .code = PINFOLD_ECANCELLED, .msg = "cancelled" };
+}
+
 static void execute(struct pf_call *call)
 {
     struct pf_call *outer = current;
@@ -191,8 +197,7 @@ static void execute(struct pf_call *call)
     current = call;
     /* What ends something ends it also for who has cancelled that: less is done on the way. */
     if (pinfold_cancel_fired(call->cancel) && !call->operation->ends) {
-        call->r = -PINFOLD_ECANCELLED;
-        call->err = (struct pinfold_error){ .code = PINFOLD_ECANCELLED, .msg = "cancelled" };
+        give_up(call);
     } else {
         call->r = call->operation->run(call->args, call->cancel, &call->err);
     }
@@ -201,18 +206,26 @@ static void execute(struct pf_call *call)
 
 static void bury_orphans(void);
 
+/* Put it into its mailbox: from here on it may be gone. Returns false when nobody will take it out.
+ */
+static bool conclude(struct pf_call *call)
+{
+    struct pf_mailbox *mailbox = pf_mailbox_ref(call->mailbox);
+    bool taken;
+
+    __atomic_store_n(&call->state, DONE, __ATOMIC_RELEASE);
+    taken = pf_mailbox_put(mailbox, &call->letter, true);
+    pf_mailbox_unref(mailbox);
+    return taken;
+}
+
 static void run_job(struct pf_job *job)
 {
     struct pf_call *call = (struct pf_call *)((char *)job - offsetof(struct pf_call, job));
-    struct pf_mailbox *mailbox = pf_mailbox_ref(call->mailbox);
     PyGILState_STATE gil;
-    bool taken;
 
     execute(call);
-    __atomic_store_n(&call->state, DONE, __ATOMIC_RELEASE);
-    taken = pf_mailbox_put(mailbox, &call->letter, true); /* from here on it may be gone */
-    pf_mailbox_unref(mailbox);
-    if (taken || pf_closing())
+    if (conclude(call) || pf_closing())
         return;
     gil = PyGILState_Ensure();
     bury_orphans();
@@ -318,7 +331,9 @@ static PyObject *call_submit(PyObject *self, PyObject *args)
     call->loop = loop;
     call->job.run = run_job;
     Py_INCREF(self); /* until it is taken out */
-    r = call->operation->nests ? pf_pool_start(&call->job) : pf_pool_submit(&call->job);
+    r = call->operation->nests  ? pf_pool_start(&call->job)
+        : call->operation->ends ? pf_pool_submit_first(&call->job)
+                                : pf_pool_submit(&call->job);
     if (r == 0)
         Py_RETURN_NONE;
     call->state = MADE;
@@ -352,6 +367,13 @@ static PyObject *call_cancel(PyObject *self, PyObject *unused)
     }
     pinfold_cancel_fire(call->cancel);
     pf_output_wake(call->output);
+    /* What no thread has begun needs none to end. */
+    if (!call->operation->ends && pf_pool_withdraw(&call->job)) {
+        give_up(call);
+        if (!conclude(call))
+            bury_orphans();
+        Py_RETURN_NONE;
+    }
     if (call->on_cancel && call->on_cancel != Py_None) {
         answer = PyObject_CallObject(call->on_cancel, NULL);
         if (!answer)

@@ -28,8 +28,9 @@ struct pf_operation {
     /* Empties args. */
     void (*done)(void *args);
     bool ends;  /* gives back what a process may be out of: where there is no descriptor or memory
-                   for a token it runs all the same, and cannot be cancelled; and it runs when it
-                   was cancelled before it could begin */
+                   for a token it runs all the same, and cannot be cancelled; it runs when it was
+                   cancelled before it could begin; and it does not wait for a thread until those
+                   that it ends have given theirs back */
     bool nests; /* Python code that it calls makes calls of its own, and waits for them: it gets a
                    thread that is not of the pool's limited number */
 };

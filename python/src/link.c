@@ -6,6 +6,7 @@
 
 #include "call.h"
 #include "errors.h"
+#include "pool.h"
 
 struct pf_link {
     PyObject *target;       /* NULL: nowhere */
@@ -134,6 +135,7 @@ int pf_enter(struct pf_guard *guard, struct pinfold_cancel *given, struct pinfol
                                        .msg = "the Python interpreter is ending" };
         return -PINFOLD_EBACKEND;
     }
+    pf_pool_step_out();
     guard->gil = PyGILState_Ensure();
     guard->outer = token;
     token = given;
@@ -144,6 +146,7 @@ int pf_leave(struct pf_guard *guard, int r)
 {
     token = guard->outer;
     PyGILState_Release(guard->gil);
+    pf_pool_step_in();
     return r;
 }
 

@@ -81,17 +81,15 @@ static PyObject *session_from(struct pinfold_session *session)
 
 static int make(void *ctx, struct pinfold_backend **ret, struct pinfold_error *err)
 {
-    PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *made = PyObject_CallObject(ctx, NULL);
-    int r = 0;
+    struct pf_guard guard;
+    PyObject *made;
 
+    if (pf_enter(&guard, NULL, err) < 0)
+        return -PINFOLD_EBACKEND;
+    made = PyObject_CallObject(ctx, NULL);
     if (made)
         *ret = pf_backend_adopt(made);
-    if (!made || !*ret)
-        r = pf_take_exception(err, "backend factory");
-    Py_XDECREF(made);
-    PyGILState_Release(gil);
-    return r;
+    return pf_settle(&guard, made, made && *ret, "backend factory", err);
 }
 
 struct session_args {

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+#include <utlist.h>
 
 enum {
     MAX_THREADS = 512,
@@ -20,14 +21,19 @@ enum {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t work, calm;
-    struct pf_job *first, **last;
+    struct pf_job *first;
+    unsigned process; /* how many forks led to this one, from 1 on */
     unsigned queued, threads, idle;
+    unsigned away;  /* of the threads: in Python code, which may wait for what is queued */
     unsigned alone; /* threads that run one job, and are not of the pool */
     bool starting;  /* a thread that has not looked for a job yet */
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
            .work = PTHREAD_COND_INITIALIZER,
            .calm = PTHREAD_COND_INITIALIZER,
-           .last = &pool.first };
+           .process = 1 };
+
+static _Thread_local bool pooled;        /* this thread is one of the pool's */
+static _Thread_local unsigned steps_out; /* into Python code */
 
 struct timespec pf_deadline(int64_t ms)
 {
@@ -70,8 +76,9 @@ static void after_fork_in_child(void)
     pthread_cond_init(&pool.work, NULL);
     pthread_cond_init(&pool.calm, NULL);
     pool.first = NULL;
-    pool.last = &pool.first;
-    pool.queued = pool.threads = pool.idle = pool.alone = 0;
+    pool.process++;
+    pool.queued = pool.threads = pool.idle = pool.away = pool.alone = 0;
+    pooled = false;
     pool.starting = false;
     make_room();
 }
@@ -127,7 +134,8 @@ static int start_thread(void *(*run)(void *arg), void *arg, size_t stack)
  * calls are done by few threads, and the event loop makes none of them but the first. */
 static bool want_thread(void)
 {
-    if (pool.queued == 0 || pool.idle > 0 || pool.starting || pool.threads == MAX_THREADS)
+    if (pool.queued == 0 || pool.idle > 0 || pool.starting ||
+        pool.threads - pool.away >= MAX_THREADS)
         return false;
     pool.starting = true;
     pool.threads++;
@@ -154,12 +162,30 @@ static int add_thread(void)
     return r;
 }
 
-/* Under the lock: the next job, or NULL when none came for a while. */
+/* Under the lock. */
+static void enqueue(struct pf_job *job)
+{
+    DL_APPEND(pool.first, job);
+    job->queued = pool.process;
+    pool.queued++;
+}
+
+static void dequeue(struct pf_job *job)
+{
+    DL_DELETE(pool.first, job);
+    job->queued = 0;
+    pool.queued--;
+}
+
+/* Under the lock: the next job, or NULL when none came for a while, or when those that have come
+ * back from Python code are too many. */
 static struct pf_job *next_job(void)
 {
     struct timespec until = pf_deadline(IDLE_MS);
     struct pf_job *job;
 
+    if (pool.threads - pool.away > MAX_THREADS)
+        return NULL;
     pool.idle++;
     pthread_cond_broadcast(&pool.calm);
     while (!pool.first)
@@ -169,10 +195,7 @@ static struct pf_job *next_job(void)
     pool.idle--;
     job = pool.first;
     if (job) {
-        pool.first = job->next;
-        if (!pool.first)
-            pool.last = &pool.first;
-        pool.queued--;
+        dequeue(job);
         if (want_thread())
             add_thread(); /* if none can be made, the work waits for one of those that are */
     }
@@ -183,6 +206,7 @@ static void *work(void *arg)
 {
     struct pf_job *job;
 
+    pooled = true;
     pthread_mutex_lock(&pool.lock);
     pool.starting = false;
     while ((job = next_job())) {
@@ -191,32 +215,61 @@ static void *work(void *arg)
         pthread_mutex_lock(&pool.lock);
     }
     pool.threads--;
+    pthread_cond_broadcast(&pool.calm);
     pthread_mutex_unlock(&pool.lock);
     return arg;
 }
 
 int pf_pool_submit(struct pf_job *job)
 {
-    struct pf_job **before;
     bool is_first;
     int r;
 
-    job->next = NULL;
     pthread_mutex_lock(&pool.lock);
-    before = pool.last;
-    *pool.last = job;
-    pool.last = &job->next;
-    pool.queued++;
+    enqueue(job);
     pthread_cond_signal(&pool.work);
     is_first = pool.threads == 0;
     r = want_thread() ? add_thread() : 0;
-    if (r != 0 && is_first) { /* nobody would ever take it */
-        *before = NULL;
-        pool.last = before;
-        pool.queued--;
-    }
+    if (r != 0 && is_first) /* nobody would ever take it */
+        dequeue(job);
     pthread_mutex_unlock(&pool.lock);
     return is_first ? r : 0;
+}
+
+bool pf_pool_withdraw(struct pf_job *job)
+{
+    bool ours;
+
+    pthread_mutex_lock(&pool.lock);
+    ours = job->queued == pool.process; /* in a fork it may be its parent's */
+    if (ours) {
+        dequeue(job);
+        pthread_cond_broadcast(&pool.calm);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return ours;
+}
+
+/* ---- threads that are in Python code ---- */
+
+void pf_pool_step_out(void)
+{
+    if (!pooled || steps_out++ > 0)
+        return;
+    pthread_mutex_lock(&pool.lock);
+    pool.away++;
+    if (want_thread())
+        add_thread(); /* if none can be made, the work waits for one of those that are */
+    pthread_mutex_unlock(&pool.lock);
+}
+
+void pf_pool_step_in(void)
+{
+    if (!pooled || --steps_out > 0)
+        return;
+    pthread_mutex_lock(&pool.lock);
+    pool.away--;
+    pthread_mutex_unlock(&pool.lock);
 }
 
 /* ---- threads of their own ---- */
@@ -251,6 +304,17 @@ int pf_pool_start(struct pf_job *job)
     if (r != 0)
         end_alone();
     return r;
+}
+
+int pf_pool_submit_first(struct pf_job *job)
+{
+    bool is_room;
+
+    pthread_mutex_lock(&pool.lock);
+    is_room = pool.idle > pool.queued;
+    pthread_mutex_unlock(&pool.lock);
+    /* Where no thread can be made one of those that are has to do. */
+    return !is_room && pf_pool_start(job) == 0 ? 0 : pf_pool_submit(job);
 }
 
 bool pf_pool_wait(double seconds)

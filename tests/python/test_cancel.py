@@ -124,9 +124,11 @@ async def a_terminal(root: Path, waits: bool = False) -> Any:
             await terminal.close()
         finally:
             gone = not alive(pid)
-            if reader is not None:
-                await asyncio.gather(reader, return_exceptions=True)
-            await sandbox.stop()
+            try:  # a close that was quick is over when the cancelling comes: it comes here
+                if reader is not None:
+                    await asyncio.gather(reader, return_exceptions=True)
+            finally:
+                await sandbox.stop()
             assert gone
 
     return close, lambda: not alive(pid)
