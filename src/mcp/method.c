@@ -79,9 +79,10 @@ static json_t *initialize(struct pf_mcp_call *call, struct pf_mcp_fault *fault)
     version = agree(wanted);
     pthread_mutex_lock(&session->lock);
     again = session->version != PF_MCP_NOTHING_AGREED;
-    if (!again)
+    if (!again) {
         session->version = version;
-    session->offers_roots = json_is_object(json_object_get(client, "roots"));
+        session->offers_roots = json_is_object(json_object_get(client, "roots"));
+    }
     pthread_mutex_unlock(&session->lock);
     if (again)
         return pf_mcp_fail(fault, PF_MCP_INVALID_REQUEST,

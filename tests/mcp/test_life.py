@@ -234,6 +234,16 @@ def test_the_clients_root_is_the_seed(start, project: Path, end: str) -> None:
     assert client.call("sync", dry_run=True).data["files"] == 0
 
 
+def test_a_second_initialize_changes_nothing(start, project: Path) -> None:
+    client = start(roots=[], version="2025-11-25")
+    with pytest.raises(Failure, match="initialized already"):
+        client.request("initialize", protocolVersion="2024-11-05", capabilities={},
+                       clientInfo={"name": "test", "version": "1"})
+    client.roots.append(project.as_uri())
+    client.notify("notifications/roots/list_changed")
+    assert "tool.sh" in {one["path"] for one in client.call("list_dir").data["entries"]}
+
+
 def test_a_root_may_have_any_name_and_only_one_is_taken(start, tmp_path: Path) -> None:
     strange = tmp_path / "a b%\u00e9\udcff"
     strange.mkdir()
