@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mcp/json.h"
@@ -49,6 +50,39 @@ static const char *method_of(const json_t *value)
     if (!json_is_string(method) || strlen(json_string_value(method)) != json_string_length(method))
         return NULL;
     return json_string_value(method);
+}
+
+/* Have U+FFFD in place of each surrogate that is written as an escape, those of pairs too. */
+static void replace_surrogates(char *text, size_t len)
+{
+    for (size_t i = 0; i + 5 < len; i++) {
+        if (text[i] != '\\')
+            continue;
+        i++; /* a backslash that is escaped begins nothing */
+        if (text[i] == 'u' && (text[i + 1] == 'd' || text[i + 1] == 'D') &&
+            memchr("89abcdefABCDEF", text[i + 2], 14))
+            memcpy(text + i + 1, "fffd", 4);
+    }
+}
+
+json_t *pf_mcp_id_of_broken(const char *text, size_t len)
+{
+    char *copy = malloc(len + 1);
+    _cleanup_json_ json_t *value = NULL;
+    struct pf_mcp_fault unused = { 0 };
+    json_t *id;
+
+    if (!copy)
+        return NULL;
+    memcpy(copy, text, len);
+    replace_surrogates(copy, len);
+    value = pf_mcp_parse(copy, len, &unused);
+    free(copy);
+    id = json_object_get(value, "id");
+    if (!valid_id(id) || !method_of(value) ||
+        (json_is_string(id) && strstr(json_string_value(id), "\uFFFD")))
+        return NULL;
+    return json_incref(id);
 }
 
 static void invalid(struct pf_mcp_message *message, struct pf_mcp_fault *fault, const char *why)

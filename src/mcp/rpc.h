@@ -43,6 +43,10 @@ struct pf_mcp_message {
  * name twice in an object, bounded depth and numbers. Returns NULL with fault filled. */
 json_t *pf_mcp_parse(const char *text, size_t len, struct pf_mcp_fault *fault);
 
+/* The id of what could not be read for nothing but surrogates in its texts: half an emoji that a
+ * model has written. Whoever sent that waits for an answer with its id. NULL when it has none. */
+json_t *pf_mcp_id_of_broken(const char *text, size_t len);
+
 /* Tell what a value is. A PF_MCP_INVALID one fills fault, and has the id that the error is to be
  * sent with. */
 void pf_mcp_classify(json_t *value, struct pf_mcp_message *ret, struct pf_mcp_fault *fault);

@@ -326,7 +326,7 @@ static bool take_batch(struct pf_mcp_session *session, const json_t *array, void
 bool pf_mcp_receive(struct pf_mcp_session *session, const char *text, size_t len, void *origin)
 {
     struct pf_mcp_fault fault = { 0 };
-    _cleanup_json_ json_t *value = pf_mcp_parse(text, len, &fault);
+    _cleanup_json_ json_t *value = pf_mcp_parse(text, len, &fault), *id = NULL;
     const char *wrong = NULL;
 
     if (value && !json_is_array(value))
@@ -337,7 +337,9 @@ bool pf_mcp_receive(struct pf_mcp_session *session, const char *text, size_t len
         return take_batch(session, value, origin);
     if (wrong)
         pf_mcp_fail(&fault, PF_MCP_INVALID_REQUEST, "Invalid Request: %s", wrong);
-    answer(session, origin, NULL, pf_mcp_error(NULL, &fault));
+    if (!value)
+        id = pf_mcp_id_of_broken(text, len);
+    answer(session, origin, NULL, pf_mcp_error(id, &fault));
     return true;
 }
 

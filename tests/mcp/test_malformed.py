@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a client sends, it gets an answer that says what is wrong, and the server lives on."""
 
+import json
 import random
 
 import pytest
@@ -65,6 +66,28 @@ def test_every_malformed_message_has_its_error_and_the_server_lives_on(client) -
 def test_the_id_comes_back_when_it_could_be_read(client) -> None:
     client.send({"jsonrpc": "1.0", "id": "mine", "method": "ping"})
     assert client.receive()["id"] == "mine"
+
+
+@pytest.mark.parametrize("own", [1, "mine", "\ufffe\U0001f600"])
+@pytest.mark.parametrize("text", [r"\uDE00", r"\ude00\ud83d", r"\\\uD83D", r"\ud83d\\ude00"])
+def test_half_an_emoji_is_an_error_of_its_request(client, own, text: str) -> None:
+    """Models write such, and clients pass it on: with no id they would wait for ever."""
+    message = {"jsonrpc": "2.0", "id": own, "method": "tools/call", "params": {
+        "name": "write_file", "arguments": {"path": "a", "content": "HERE"}}}
+    line = json.dumps(message, ensure_ascii=False).replace("HERE", text)
+    client.send_bytes(line.encode() + b"\n")
+    reply = client.receive()
+    assert reply["id"] == own and reply["error"]["code"] == PARSE, line
+
+
+@pytest.mark.parametrize("line", [
+    rb'{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}', rb'{"jsonrpc":"2.0","method":"\ud83d"}',
+    rb'{"jsonrpc":"2.0","id":1,"result":{"a":"\ud83d"}}', rb'{"id":1,"id":2,"method":"\ud83d"}',
+    rb'["\ud83d"]', rb'"\ud83d', rb'{"id":1,"method":"\ud8', b'{"id":1,"method":"\\'])
+def test_an_id_that_is_not_sure_does_not_come_back(client, line: bytes) -> None:
+    client.send_bytes(line + b"\n")
+    reply = client.receive()
+    assert reply["id"] is None and reply["error"]["code"] == PARSE
 
 
 def test_answers_that_nobody_asked_for_are_passed_over(client) -> None:
