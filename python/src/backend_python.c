@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "convert.h"
 #include "errors.h"
@@ -17,9 +18,17 @@
 
 /* ---- calling ---- */
 
+/* A command under way. */
+struct command {
+    struct pinfold_cancel *cancel;
+    struct command *prev, *next;
+};
+
 struct state {
     struct pf_link *adapter;
-    char key[32]; /* equal for two backends that are one object */
+    struct command *commands; /* under the GIL, which no fork catches in somebody else's hands */
+    bool refuses;             /* commands, from their stop to the next create(): likewise */
+    char key[32];             /* equal for two backends that are one object */
 };
 
 /* Call a method of the adapter; takes over args, which may be NULL with an exception. */
@@ -99,7 +108,10 @@ static int create(void *state, struct pinfold_cancel *cancel, struct pinfold_err
     struct pf_guard guard;
     int r = pf_enter(&guard, cancel, err);
 
-    return r < 0 ? r : call_simply(&guard, state, "create", PyTuple_New(0), err);
+    if (r < 0)
+        return r;
+    ((struct state *)state)->refuses = false;
+    return call_simply(&guard, state, "create", PyTuple_New(0), err);
 }
 
 static int close_backend(void *state, struct pinfold_error *err)
@@ -448,13 +460,21 @@ static int execute(void *state, const struct pinfold_execute_options *options,
                    struct pinfold_execute_result *ret, struct pinfold_cancel *cancel,
                    struct pinfold_error *err)
 {
+    struct command command = { .cancel = cancel }, **commands = &((struct state *)state)->commands;
     struct pf_guard guard;
     PyObject *answer;
     int r = pf_enter(&guard, cancel, err);
 
     if (r < 0)
         return r;
+    if (((struct state *)state)->refuses) {
+        *err = (struct pinfold_error){ .code = PINFOLD_ECANCELLED,
+                                       .msg = "execute: the sandbox is being stopped" };
+        return pf_leave(&guard, -PINFOLD_ECANCELLED);
+    }
+    DL_APPEND(*commands, &command);
     answer = call_method(state, "execute", execute_arguments(options));
+    DL_DELETE(*commands, &command);
     r = pf_settle(&guard, answer, answer && copy_executed(answer, ret), "execute", err);
     /* It has no stream; what it printed comes at once. */
     if (r == 0 && options->on_output && ret->output_len)
@@ -463,6 +483,22 @@ static int execute(void *state, const struct pinfold_execute_options *options,
         options->on_output(options->on_output_ctx, PINFOLD_STDERR, ret->stderr_text,
                            ret->stderr_len);
     return r;
+}
+
+/* A coroutine is cancelled; a plain function has to end by itself, as when its caller cancels. */
+static int stop_commands(void *state, struct pinfold_error *err)
+{
+    struct pinfold_error ignored = PINFOLD_ERROR_INIT;
+    const struct command *command;
+    struct pf_guard guard;
+    int r = pf_enter(&guard, NULL, err ? err : &ignored);
+
+    if (r < 0)
+        return r;
+    ((struct state *)state)->refuses = true;
+    DL_FOREACH(((struct state *)state)->commands, command)
+        pinfold_cancel_fire(command->cancel);
+    return pf_leave(&guard, 0);
 }
 
 /* One object is one storage, whatever it is: two workspaces must not have it. */
@@ -487,6 +523,7 @@ static const struct pinfold_backend_ops whole = {
     .build_for_session = build_for_session,
     .create = create,
     .close = close_backend,
+    .stop_commands = stop_commands,
     .read_file = read_file,
     .write_file = write_file,
     .list_dir = list_dir,
@@ -559,7 +596,7 @@ PyObject *pf_python_backend(PyObject *module, PyObject *given)
         return NULL;
     ops = table_for(type_name, (template ? HAS_BUILD : 0) | (moves ? HAS_MOVE : 0) |
                                        (executes ? HAS_EXECUTE : 0));
-    state = ops ? malloc(sizeof(*state)) : NULL;
+    state = ops ? calloc(1, sizeof(*state)) : NULL;
     if (!state)
         return PyErr_NoMemory();
     state->adapter = pf_link_new(NULL, adapter);

@@ -488,3 +488,48 @@ def test_manager_makes_factories(root: Path) -> None:
     assert first is not manager.backend_factory_for_session(template, "b")()
     with pytest.raises(TypeError):
         manager.backend_factory_for_session(None, "a")
+
+
+@pytest.mark.parametrize("how", ["stop", "block", "manager"])
+def test_a_sandbox_that_ends_ends_the_commands_of_coroutines_and_no_other_work(how: str) -> None:
+    class Slow(Memory):
+        """Its commands never end, and its files take their time."""
+        going = 0
+
+        async def execute(self, command: str, timeout: Any = None, cwd: Any = None,
+                          **_kwargs: Any) -> ExecuteResult:
+            self.going += 1
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)  # it may clear away
+                self.going -= 1
+            return ExecuteResult("", 0)
+
+        async def write_file(self, path: str,  # type: ignore[override]
+                             content: Any) -> None:
+            self.going += 1
+            await asyncio.sleep(0.3)
+            self.going -= 1
+            self.files[path] = content
+
+    async def main() -> None:
+        backend, manager = Slow(), SandboxManager()
+        sandbox = Sandbox("slow", backend, 60, manager=manager)
+        for _ in range(2):  # started anew it runs commands again
+            await sandbox.start()
+            runs = [asyncio.ensure_future(sandbox.execute("x")) for _ in range(3)]
+            write = asyncio.ensure_future(sandbox.write_file("a", "whole"))
+            await until(lambda: backend.going == 4)
+            if how == "stop":
+                await asyncio.wait_for(sandbox.stop(), 60)
+            elif how == "block":
+                async with sandbox:
+                    pass
+            else:
+                await asyncio.wait_for(manager.close_session("slow"), 60)
+            assert backend.going == 0 and backend.files.pop("a") == "whole"
+            for one in await asyncio.gather(*runs, return_exceptions=True):
+                assert isinstance(one, SandboxCancelledError), one
+            assert await write is None
+    run(main())
