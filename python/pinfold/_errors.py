@@ -198,6 +198,8 @@ def describe(error: BaseException) -> tuple[int, int, int, str]:
         message = f"{error.filename}: {text}" if error.filename else text
     elif code == BACKEND and not isinstance(error, SandboxError):
         message = f"{type(error).__name__}: {error}"
+    elif code == CANCELLED:
+        message = message or "cancelled"  # a task's has no words
     data = message.replace("\0", " ").encode("utf-8", "replace")[:_MESSAGE_BYTES]
     return (code, number, int(getattr(error, "retryable", False)),
             data.decode("utf-8", "ignore"))
