@@ -2,6 +2,7 @@
 """Agents: the loop, attaching, tools of Python, streams, cancelling."""
 
 import asyncio
+import contextlib
 import gc
 import os
 import subprocess
@@ -359,6 +360,17 @@ def test_abandoned_streams_end_their_invocation() -> None:
         await stream.aclose()  # type: ignore[attr-defined]
         agent.messages = []  # nothing is under way
         assert ended in ([True], [])  # it may not have begun
+    run(main())
+
+
+def test_a_stream_that_is_closed_leaves_its_agent_free() -> None:
+    async def main() -> None:
+        agent = Agent(AgentConfig(model=scripted(*({"reply": "many words"} for _ in range(9)))))
+        for _ in range(3):
+            async with contextlib.aclosing(agent.stream_async("go")) as events:
+                async for _event in events:
+                    break
+            assert (await agent.invoke_async("go")).stop_reason == "end_turn"
     run(main())
 
 
