@@ -254,8 +254,37 @@ exec /bin/tar "$@"
         timeout=180, stdin=subprocess.DEVNULL)
     assert (seed / "a.txt").read_text() == "mine\n", done.stderr
     assert (seed / "b.txt").read_text() == "new\n", done.stderr
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 125, done.stderr
+    assert 'could not be written back\npinfold:   fetch "a.txt"' in done.stderr
     assert "left as they are here:\npinfold:   a.txt\n" in done.stderr
+
+
+def agent_with_two_answers(run: RemoteRunner, tmp: Path, tools: Path) -> None:
+    """What was shown is written, whatever a sandbox answers to whom asks it once more. What it has
+    said is kept below the destination meanwhile, at times."""
+    seed, script, home = tmp / "seed of one", tmp / "twice.json", tmp / "home"
+    asked = tools / "asked"
+    for directory in seed, tools, home / "tmp":
+        directory.mkdir(parents=True)
+    (seed / "b.txt").write_text("old\n")
+    (tools / "tar").write_text(f"""#!/bin/sh
+case "$*" in *-cf*) mkdir {asked} 2>/dev/null || echo bad >b.txt ;; esac
+exec /bin/tar "$@"
+""")
+    script.write_text(json.dumps({"turns": [
+        {"reply": [{"tool": "execute", "input": {
+            "command": f"echo new >b.txt; chmod 755 {tools}/tar"}}]},
+        {"reply": "Done."}]}))
+    for to, words in (home, [f"--sync={home}"]), (seed, []):
+        (tools / "tar").chmod(0o644)
+        done = subprocess.run(
+            [PINFOLD, "agent", "--backend", run.backend, "--model", f"scripted:{script}", "--yes",
+             *words, "--seed", seed, "do it"], env={**run.env, "TMPDIR": str(home / "tmp")},
+            cwd=run.here, text=True, capture_output=True, timeout=180, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stderr
+        assert (to / "b.txt").read_text() == "new\n", done.stderr
+        asked.rmdir()
+        assert not any((home / "tmp").iterdir())
 
 
 def directories_of_all_kinds(run: RemoteRunner, tmp: Path) -> None:

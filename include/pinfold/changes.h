@@ -62,6 +62,7 @@ struct pinfold_changes {
      * path stands for all below it, "." for everything; sorted, at most PINFOLD_CHANGES_LIST_MAX.
      */
     struct pinfold_strings unknown;
+    struct pinfold_kept *kept; /* opaque: the files that were looked at, with keep; else NULL */
 };
 
 #define PINFOLD_CHANGES_LIST_MAX 1000 /* lines of seed_changes, of errors, and of unknown */
@@ -80,6 +81,8 @@ struct pinfold_changes_options {
     uint64_t max_file_bytes; /* the larger of the two sides, and the text of its diff; 0: 1 MiB */
     uint64_t max_diff_bytes; /* of all text together; 0: 16 MiB */
     unsigned context_lines;  /* around changes; 0: 3 */
+    bool keep; /* what was fetched for this stays on this machine until pinfold_changes_done(), for
+                  pinfold_sandbox_flush_changes(). A workspace that is here has nothing to keep */
 };
 
 #define PINFOLD_CHANGES_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_changes_options)
@@ -111,6 +114,34 @@ PINFOLD_API int pinfold_sandbox_changes(struct pinfold_sandbox *sandbox,
                                         const struct pinfold_changes_options *options,
                                         struct pinfold_changes *ret, struct pinfold_cancel *cancel,
                                         struct pinfold_error *err);
+
+/**
+ * As pinfold_sandbox_flush_except(), but what pinfold_sandbox_changes() has looked at: what was
+ * fetched for it is written, not fetched once more. A sandbox elsewhere may answer differently the
+ * second time, and then what was shown to somebody is not what comes home. Where the workspace is
+ * on this machine this is pinfold_sandbox_flush_except(), and pinfold_sandbox_stop_commands()
+ * before both calls does the same.
+ *
+ * What could not be fetched is in the errors of the result.
+ *
+ * sandbox     borrowed; of these changes
+ * dest        as there
+ * changes     borrowed; of all of the workspace that a flush takes (neither path nor everything),
+ *             made with keep
+ * except      as there
+ * ret_result  as there
+ * cancel      borrowed, may be NULL
+ * err         borrowed, may be NULL
+ *
+ * Returns as pinfold_sandbox_flush_except(), or -PINFOLD_EVALUE (other changes than these).
+ * Threads: any.
+ */
+PINFOLD_API int pinfold_sandbox_flush_changes(struct pinfold_sandbox *sandbox, const char *dest,
+                                              const struct pinfold_changes *changes,
+                                              const char *const *except,
+                                              struct pinfold_sync_result *ret_result,
+                                              struct pinfold_cancel *cancel,
+                                              struct pinfold_error *err);
 
 /**
  * Name a kind: "added", "modified", "deleted", "mode" or "type".

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backend/local_files.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,29 +233,15 @@ static int open_dest(const struct pinfold_sync_request *request, int *ret_fd,
     return *ret_fd;
 }
 
-int pf_local_sync(int root_fd, const struct pf_local_overlay *overlay, const char *root_name,
-                  const struct pinfold_sync_request *request,
-                  struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
-                  struct pinfold_error *err)
+/* options has the source. */
+static int sync_from(struct pf_copy_options options, const struct pinfold_sync_request *request,
+                     struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                     struct pinfold_error *err)
 {
     PF_CLEANUP(pf_globs_freep) struct pf_globs *include = NULL;
     PF_CLEANUP(pf_globs_freep) struct pf_globs *exclude = NULL;
     _cleanup_close_ int dest_fd = -1;
     struct pf_copy_result copied = { 0 };
-    struct pf_copy_options options = {
-        .src_fd = root_fd,
-        .src_name = root_name,
-        .dst_name = request->dest,
-        .skip_identical = true,
-        .links = request->links,
-        .links_out = request->links,
-        .src_place = overlay ? &overlay->host_fd : NULL,
-        .upper = overlay && overlay->upper,
-        .plan = request->plan,
-        .on_progress = request->on_progress,
-        .on_progress_ctx = request->on_progress_ctx,
-        .cancel = cancel,
-    };
     int r = pf_globs_new(request->include, &include, err);
 
     if (r == 0)
@@ -264,12 +252,46 @@ int pf_local_sync(int root_fd, const struct pf_local_overlay *overlay, const cha
     if (r < 0)
         return prepare_error(err, r, "flush the workspace");
     options.dst_fd = dest_fd;
+    options.dst_name = request->dest;
     options.include = include;
     options.exclude = exclude;
+    options.skip_identical = true;
+    options.links = options.links_out = request->links;
+    options.plan = request->plan;
+    options.on_progress = request->on_progress;
+    options.on_progress_ctx = request->on_progress_ctx;
+    options.cancel = cancel;
     r = pf_copy_tree(&options, &copied, err);
     ret_result->files_synced = copied.files;
     ret_result->bytes_synced = copied.bytes;
     ret_result->errors = copied.errors;
     pinfold_strings_done(&copied.skipped);
     return r;
+}
+
+int pf_local_sync(int root_fd, const struct pf_local_overlay *overlay, const char *root_name,
+                  const struct pinfold_sync_request *request,
+                  struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                  struct pinfold_error *err)
+{
+    const struct pf_copy_options options = {
+        .src_fd = root_fd,
+        .src_name = root_name,
+        .src_place = overlay ? &overlay->host_fd : NULL,
+        .upper = overlay && overlay->upper,
+    };
+
+    return sync_from(options, request, ret_result, cancel, err);
+}
+
+int pf_local_sync_copy(const char *path, const struct pinfold_sync_request *request,
+                       struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                       struct pinfold_error *err)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct pf_copy_options options = { .src_fd = fd, .src_name = path, .src_inside = true };
+
+    if (fd < 0)
+        return pf_fail_os(err, errno, "open what was fetched");
+    return sync_from(options, request, ret_result, cancel, err);
 }

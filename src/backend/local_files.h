@@ -38,4 +38,9 @@ int pf_local_sync(int root_fd, const struct pf_local_overlay *overlay, const cha
                   struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
                   struct pinfold_error *err);
 
+/* The same from a copy of a workspace that is elsewhere, in a directory of which only we know. */
+int pf_local_sync_copy(const char *path, const struct pinfold_sync_request *request,
+                       struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                       struct pinfold_error *err);
+
 #endif

@@ -34,6 +34,7 @@ static int show(struct pf_agent_run *run, struct pinfold_changes *changes,
 
     what.on_diff = on_diff;
     what.on_diff_ctx = run;
+    what.keep = true; /* what is shown, and nothing else, may be written */
     r = pinfold_sandbox_changes(run->box.sandbox, &what, changes, run->cancel, err);
     if (r < 0)
         return r;
@@ -203,15 +204,16 @@ static bool is_wanted(struct pf_agent_run *run, const struct pinfold_changes *ch
 
 /* ---- the way home ---- */
 
-static int flush(struct pf_agent_run *run, const struct left_out *left_out)
+static int flush(struct pf_agent_run *run, const struct pinfold_changes *changes,
+                 const struct left_out *left_out)
 {
     __attribute__((cleanup(pinfold_sync_result_done))) struct pinfold_sync_result sync = { 0 };
     struct pinfold_error err = PINFOLD_ERROR_INIT;
     int r, status = 0;
 
     pf_progress_begin(&run->box.progress, "writing back", !run->options->quiet);
-    r = pinfold_sandbox_flush_except(run->box.sandbox, NULL, left_out->paths, &sync, run->cancel,
-                                     &err);
+    r = pinfold_sandbox_flush_changes(run->box.sandbox, NULL, changes, left_out->paths, &sync,
+                                      run->cancel, &err);
     pf_progress_end(&run->box.progress);
     if (r < 0) {
         status = pf_agent_failed(run, &err);
@@ -283,7 +285,7 @@ static int write_back(struct pf_agent_run *run, const struct pinfold_changes *ch
                "cannot be told which",
                PINFOLD_CHANGES_LIST_MAX);
     } else if (syncs || changes->errors.count) { /* what could not be looked at may be new, too */
-        status = flush(run, &left_out);
+        status = flush(run, changes, &left_out);
         lost = status != 0;
         status = pf_agent_worse(status, say_stays(changes, &lost));
         status = pf_agent_worse(status, say_unknown(run, changes, &lost));

@@ -21,6 +21,7 @@ void pinfold_changes_done(struct pinfold_changes *changes)
     pinfold_strings_done(&changes->seed_changes);
     pinfold_strings_done(&changes->errors);
     pinfold_strings_done(&changes->unknown);
+    pf_kept_free(changes->kept);
     memset(changes, 0, sizeof(*changes));
 }
 
@@ -187,6 +188,10 @@ int pinfold_sandbox_changes(struct pinfold_sandbox *sandbox,
     if (options->size != sizeof(*options))
         return pf_fail(err, PINFOLD_EVALUE, "changes: options of %zu bytes, not %zu", options->size,
                        sizeof(*options));
+    if (options->keep && (options->path || options->everything))
+        return pf_fail(err, PINFOLD_EVALUE,
+                       "changes: keep is for all that a flush takes, and so with neither path nor "
+                       "everything");
     r = pf_sandbox_begin(sandbox, &session, err);
     if (r == 0)
         r = pf_sandbox_path(session, options->path ? options->path : ".", &path, err);
@@ -195,6 +200,8 @@ int pinfold_sandbox_changes(struct pinfold_sandbox *sandbox,
                          cancel, err);
     if (r == 0)
         r = find(&look, session, path, options, &changes, cancel, err);
+    if (r == 0 && options->keep)
+        r = pf_look_keep(&look, session, &changes.kept, err);
     if (r < 0)
         return r;
     *ret = changes;

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -51,6 +53,39 @@ int pf_look_open(struct pf_look *look, const struct pf_session *session, enum pf
     if (!backend->ops->open_root)
         return fetch(look, session, &config, scope, cancel, err);
     return backend->ops->open_root(backend->state, &look->root_fd, &look->upper_fd, cancel, err);
+}
+
+int pf_look_keep(struct pf_look *look, const struct pf_session *session, struct pinfold_kept **ret,
+                 struct pinfold_error *err)
+{
+    struct pinfold_kept *kept;
+
+    *ret = NULL;
+    if (!look->fetched)
+        return 0;
+    kept = calloc(1, sizeof(*kept));
+    if (!kept)
+        return pf_fail_nomem(err);
+    kept->session_id = strdup(pf_session_id(session));
+    if (!kept->session_id) {
+        free(kept);
+        return pf_fail_nomem(err);
+    }
+    kept->copy = TAKE(look->copy);
+    kept->errors = look->errors;
+    look->errors = (struct pinfold_strings){ .items = NULL };
+    *ret = kept;
+    return 0;
+}
+
+void pf_kept_free(struct pinfold_kept *kept)
+{
+    if (!kept)
+        return;
+    free(kept->session_id);
+    pinfold_temp_workspace_free(kept->copy, NULL);
+    pinfold_strings_done(&kept->errors);
+    free(kept);
 }
 
 void pf_look_done(struct pf_look *look)

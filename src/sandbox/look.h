@@ -30,6 +30,18 @@ enum pf_look_scope {
     PF_LOOK_EVERYTHING,
 };
 
+/* What was fetched, for a flush that is to write that very thing. */
+struct pinfold_kept {
+    char *session_id;
+    struct pinfold_temp_workspace *copy;
+    struct pinfold_strings errors;
+};
+
+/* Take it from a look that is over but for its pf_look_done(); NULL if nothing was fetched. */
+int pf_look_keep(struct pf_look *look, const struct pf_session *session, struct pinfold_kept **ret,
+                 struct pinfold_error *err);
+void pf_kept_free(struct pinfold_kept *kept);
+
 /* Within an operation. */
 int pf_look_open(struct pf_look *look, const struct pf_session *session, enum pf_look_scope scope,
                  struct pinfold_cancel *cancel, struct pinfold_error *err);

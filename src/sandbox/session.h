@@ -16,12 +16,19 @@
 
 struct pf_session;
 
+/* A copy of a workspace's files on this machine, and the errors of what it lacks. */
+struct pf_sync_copy {
+    const char *path;
+    const struct pinfold_strings *errors;
+};
+
 /* Where the artifacts of a session go. Strings are owned. */
 struct pf_sync_config {
     char *dest; /* NULL: nowhere */
     char **include, **exclude;
     pinfold_progress_fn on_progress;
     void *on_progress_ctx;
+    const struct pf_sync_copy *copy; /* to take the files from; NULL: from the backend */
 };
 
 /* Resolve a policy (NULL: default) and a destination (may be NULL). */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "backend/local_files.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -138,6 +139,19 @@ int pf_session_override_sync(const struct pf_session *session, const char *dest,
     return 0;
 }
 
+static int sync_copy(const struct pf_sync_copy *copy, const struct pinfold_sync_request *request,
+                     struct pinfold_sync_result *ret, struct pinfold_cancel *cancel,
+                     struct pinfold_error *err)
+{
+    int r = pf_local_sync_copy(copy->path, request, ret, cancel, err);
+
+    for (size_t i = 0; r == 0 && i < copy->errors->count; i++)
+        if (pf_strings_add(&ret->errors, copy->errors->items[i]) < 0)
+            r = pf_fail_nomem(err);
+    pf_strings_sort(&ret->errors);
+    return r;
+}
+
 int pf_session_sync(struct pf_session *session, const struct pf_sync_config *config,
                     const char *dest, struct pinfold_plan *plan,
                     struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
@@ -155,8 +169,9 @@ int pf_session_sync(struct pf_session *session, const struct pf_sync_config *con
     struct pinfold_audit_event event = PF_AUDIT_EVENT_INIT("sandbox.flush");
     struct pinfold_error local = PINFOLD_ERROR_INIT;
     int64_t started = pf_clock_now();
-    int r = PF_BACKEND_CALL(session->backend, &local, sync_artifacts, &request, ret_result, cancel,
-                            &local);
+    int r = config->copy ? sync_copy(config->copy, &request, ret_result, cancel, &local)
+                         : PF_BACKEND_CALL(session->backend, &local, sync_artifacts, &request,
+                                           ret_result, cancel, &local);
 
     if (!plan) {
         event.workspace_id = session->id;

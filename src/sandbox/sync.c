@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <pinfold/changes.h>
+
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/strings.h"
+#include "sandbox/look.h"
 #include "tree/copy.h"
 #include "tree/file.h"
 #include "tree/glob.h"
@@ -68,18 +71,39 @@ static int exclude_paths(struct pf_sync_config *config, const char *const *excep
     return 0;
 }
 
+/* Whether it can be told from changes what was looked at. */
+static int check_changes(const struct pf_session *session, const struct pinfold_changes *changes,
+                         struct pinfold_error *err)
+{
+    if (changes->kept)
+        return strcmp(changes->kept->session_id, pf_session_id(session)) == 0
+                       ? 0
+                       : pf_fail(err, PINFOLD_EVALUE, "flush: the changes are of workspace %s",
+                                 PF_QUOTE(changes->kept->session_id));
+    return pf_session_backend(session)->ops->open_root
+                   ? 0
+                   : pf_fail(err, PINFOLD_EVALUE, "flush: the changes were listed without keep");
+}
+
 static int flush(struct pinfold_sandbox *sandbox, struct pf_session *session, const char *dest,
-                 const char *const *except, struct pinfold_sync_result *ret_result,
-                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+                 const struct pinfold_kept *kept, const char *const *except,
+                 struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                 struct pinfold_error *err)
 {
     PF_CLEANUP(pf_sync_config_done) struct pf_sync_config config = { 0 };
-    int r;
+    struct pf_sync_copy copy;
+    int r = 0;
 
-    if (!except)
+    if (!except && !kept)
         return pf_session_sync(session, &sandbox->sync, dest, NULL, ret_result, cancel, err);
     if (pf_sync_config_copy(&config, &sandbox->sync) < 0)
         return pf_fail_nomem(err);
-    r = exclude_paths(&config, except, err);
+    if (kept) {
+        copy = (struct pf_sync_copy){ pinfold_temp_workspace_path(kept->copy), &kept->errors };
+        config.copy = &copy;
+    }
+    if (except)
+        r = exclude_paths(&config, except, err);
     return r < 0 ? r : pf_session_sync(session, &config, dest, NULL, ret_result, cancel, err);
 }
 
@@ -101,16 +125,11 @@ static int begin(struct pinfold_sandbox *sandbox, const char *name, const char *
     return r < 0 ? r : 1;
 }
 
-int pinfold_sandbox_flush(struct pinfold_sandbox *sandbox, const char *dest,
-                          struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
-                          struct pinfold_error *err)
-{
-    return pinfold_sandbox_flush_except(sandbox, dest, NULL, ret_result, cancel, err);
-}
-
-int pinfold_sandbox_flush_except(struct pinfold_sandbox *sandbox, const char *dest,
-                                 const char *const *except, struct pinfold_sync_result *ret_result,
-                                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+/* changes: flush what they were made of; NULL: what is there now. */
+static int flush_all(struct pinfold_sandbox *sandbox, const char *dest,
+                     const struct pinfold_changes *changes, const char *const *except,
+                     struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                     struct pinfold_error *err)
 {
     PF_CLEANUP(pinfold_sync_result_done) struct pinfold_sync_result unused = { 0 };
     _cleanup_operation_ struct pf_session *session = NULL;
@@ -122,10 +141,35 @@ int pinfold_sandbox_flush_except(struct pinfold_sandbox *sandbox, const char *de
     else
         ret_result = &unused;
     r = begin(sandbox, "sandbox.flush", dest, &expanded, &session, err);
+    if (r > 0 && changes && check_changes(session, changes, err) < 0)
+        return -PINFOLD_EVALUE;
     if (r <= 0)
         return r;
-    r = flush(sandbox, session, expanded, except, ret_result, cancel, err);
+    r = flush(sandbox, session, expanded, changes ? changes->kept : NULL, except, ret_result,
+              cancel, err);
     return r < 0 ? r : 1;
+}
+
+int pinfold_sandbox_flush(struct pinfold_sandbox *sandbox, const char *dest,
+                          struct pinfold_sync_result *ret_result, struct pinfold_cancel *cancel,
+                          struct pinfold_error *err)
+{
+    return flush_all(sandbox, dest, NULL, NULL, ret_result, cancel, err);
+}
+
+int pinfold_sandbox_flush_except(struct pinfold_sandbox *sandbox, const char *dest,
+                                 const char *const *except, struct pinfold_sync_result *ret_result,
+                                 struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    return flush_all(sandbox, dest, NULL, except, ret_result, cancel, err);
+}
+
+int pinfold_sandbox_flush_changes(struct pinfold_sandbox *sandbox, const char *dest,
+                                  const struct pinfold_changes *changes, const char *const *except,
+                                  struct pinfold_sync_result *ret_result,
+                                  struct pinfold_cancel *cancel, struct pinfold_error *err)
+{
+    return flush_all(sandbox, dest, changes, except, ret_result, cancel, err);
 }
 
 int pinfold_sync_workspace_for_sandbox(struct pinfold_sandbox *sandbox, const char *dest,

@@ -38,6 +38,7 @@ int pf_sync_config_init(struct pf_sync_config *config, const char *dest,
 int pf_sync_config_copy(struct pf_sync_config *to, const struct pf_sync_config *from)
 {
     *to = *from;
+    to->copy = NULL;
     to->dest = from->dest ? strdup(from->dest) : NULL;
     to->include = pf_strv_copy((const char *const *)from->include);
     to->exclude = pf_strv_copy((const char *const *)from->exclude);

@@ -481,11 +481,11 @@ static int check_roots(const struct pf_copy_options *options, struct pinfold_err
         r = pf_roots_relation(*options->src_place, options->dst_fd, &relation, err);
     if (r < 0)
         return pf_copy_fail_root(options, r, err);
-    if (relation == PF_ROOTS_NESTED)
+    if (relation == PF_ROOTS_NESTED && !options->src_inside)
         return pf_fail(err, PINFOLD_EPREPARE,
                        "copy \"%s\" to \"%s\": one lies inside the other, nothing was copied",
                        PF_QUOTE(options->src_name), PF_QUOTE(options->dst_name));
-    return relation == PF_ROOTS_APART;
+    return relation != PF_ROOTS_SAME;
 }
 
 int pf_copy_tree(const struct pf_copy_options *options, struct pf_copy_result *ret,

@@ -13,6 +13,8 @@
 
 struct pf_copy_options {
     int src_fd, dst_fd;   /* borrowed; dst_fd -1 (with plan set): compare with an empty tree */
+    bool src_inside;      /* the source may lie inside the destination: under a name that nobody
+                             who made it knows, so that it does not grow by what is copied */
     const int *src_place; /* where the source lies on the host too; may be NULL */
     const char *src_name, *dst_name; /* host paths, for messages */
     const struct pf_globs *include;  /* NULL: everything */

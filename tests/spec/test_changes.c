@@ -274,6 +274,62 @@ static void what_is_listed_is_what_a_flush_writes(void **state)
     done(&found);
 }
 
+/* What was fetched for the changes comes home, whatever has become of it there. A workspace that is
+ * here is flushed as it is now. */
+static void what_was_looked_at_can_be_what_comes_home(void **state)
+{
+    const struct pinfold_changes_options whole = { .keep = true };
+    const char *const except[] = { "b.py", NULL };
+    struct spec *s = *state;
+    struct found found, listed;
+    bool kept;
+
+    spec_put(s, "seed/a.py", "a\n");
+    start_seeded(s);
+    spec_run(s, "echo shown >a.py; echo >b.py; mkdir d; echo d >d/d.py; chmod 600 d/d.py");
+    listed = find(s);
+    found = find_with(s, whole);
+    kept = found.changes.kept != NULL;
+    assert_null(listed.changes.kept);
+    spec_run(s, "echo other >a.py; echo >c.py; echo more >>d/d.py");
+    spec_ok(s, pinfold_sandbox_flush_changes(s->sandbox, spec_at(s, "dest"), &found.changes, except,
+                                             &s->sync, NULL, &s->err));
+    assert_int_equal(s->sync.errors.count, 0);
+    assert_int_equal(s->sync.files_synced, kept ? 2 : 3);
+    spec_is(s, "dest/a.py", kept ? "shown\n" : "other\n");
+    spec_is(s, "dest/d/d.py", kept ? "d\n" : "d\nmore\n");
+    assert_int_equal(spec_stat(s, "dest/d/d.py").st_mode & 0777, 0600);
+    assert_int_equal(spec_exists(s, "dest/c.py"), !kept);
+    spec_missing(s, "dest/b.py");
+    if (kept)
+        spec_refuses(s, PINFOLD_EVALUE,
+                     pinfold_sandbox_flush_changes(s->sandbox, spec_at(s, "elsewhere"),
+                                                   &listed.changes, NULL, &s->sync, NULL, &s->err));
+    spec_missing(s, "elsewhere");
+    done(&listed);
+    done(&found);
+}
+
+static void what_is_kept_is_all_that_a_flush_takes(void **state)
+{
+    const struct pinfold_changes_options part = { .size = sizeof(part),
+                                                  .keep = true,
+                                                  .path = "src" },
+                                         more = { .size = sizeof(more),
+                                                  .keep = true,
+                                                  .everything = true };
+    struct pinfold_changes changes;
+    struct spec *s = *state;
+
+    spec_start_plain(s);
+    spec_run(s, "mkdir src");
+    spec_refuses(s, PINFOLD_EVALUE,
+                 pinfold_sandbox_changes(s->sandbox, &part, &changes, NULL, &s->err));
+    spec_refuses(s, PINFOLD_EVALUE,
+                 pinfold_sandbox_changes(s->sandbox, &more, &changes, NULL, &s->err));
+    pinfold_changes_done(&changes);
+}
+
 static void without_a_seed_everything_is_added(void **state)
 {
     struct spec *s = *state;
@@ -663,6 +719,8 @@ int main(void)
         SPEC_TEST(the_diff_is_in_the_form_of_git),
         SPEC_TEST(only_what_a_flush_takes_is_listed_unless_everything_is_asked_for),
         SPEC_TEST(what_is_listed_is_what_a_flush_writes),
+        SPEC_TEST(what_was_looked_at_can_be_what_comes_home),
+        SPEC_TEST(what_is_kept_is_all_that_a_flush_takes),
         SPEC_TEST(without_a_seed_everything_is_added),
         SPEC_TEST(a_path_limits_what_is_looked_at),
         SPEC_TEST(a_directory_in_the_place_of_a_file_is_one_gone_and_others_come),
