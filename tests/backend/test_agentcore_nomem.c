@@ -10,6 +10,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <pinfold/changes.h>
+
 #include "backend/agentcore_fixture.h"
 #include "base/failing_alloc.h"
 
@@ -48,6 +50,8 @@ static void fail_everywhere(int (*operate)(void))
     assert_true(failures >= 3);
     assert_true(count_descriptors() <= descriptors);
 }
+
+static struct pinfold_sandbox *sandbox; /* of look_and_flush() */
 
 static int make_a_session(void)
 {
@@ -127,6 +131,27 @@ static int flush(void)
     return r;
 }
 
+/* Likewise of what was looked at before. */
+static int look_and_flush(void)
+{
+    struct pinfold_changes_options whole = PINFOLD_CHANGES_OPTIONS_INIT;
+    struct pinfold_changes changes = { 0 };
+    struct pinfold_sync_result synced = { 0 };
+    int r;
+
+    whole.keep = true;
+    unlink(at_host("home/a.md"));
+    r = pinfold_sandbox_changes(sandbox, &whole, &changes, NULL, &f.err);
+    if (r == 0)
+        r = pinfold_sandbox_flush_changes(sandbox, at_host("home"), &changes, NULL, &synced, NULL,
+                                          &f.err);
+    if (r >= 0 && access(at_host("home/a.md"), F_OK) < 0)
+        assert_true(synced.errors.count > 0);
+    pinfold_sync_result_done(&synced);
+    pinfold_changes_done(&changes);
+    return r < 0 ? r : 0;
+}
+
 static int seed(void)
 {
     struct pinfold_seed_request request = { .size = sizeof(request) };
@@ -169,6 +194,22 @@ static void trees(void **state)
     fail_everywhere(seed);
 }
 
+static void changes_that_are_kept(void **state)
+{
+    struct pinfold_sandbox_options options = PINFOLD_SANDBOX_OPTIONS_INIT;
+
+    (void)state;
+    options.backend = f.template;
+    options.workspace_id = "kept";
+    options.ttl_seconds = 600;
+    OK(pinfold_sandbox_new(&options, &sandbox, &f.err));
+    OK(pinfold_sandbox_start(sandbox, NULL, NULL, &f.err));
+    OK(pinfold_sandbox_write_file(sandbox, "a.md", "a", 1, NULL, &f.err));
+    fail_everywhere(look_and_flush);
+    OK(pinfold_sandbox_stop(sandbox, false, NULL, NULL, &f.err));
+    pinfold_sandbox_free(sandbox);
+}
+
 static int set_up_tasks(void **state)
 {
     return set_up_with(state, true);
@@ -184,6 +225,7 @@ int main(void)
         { "long_commands", commands, set_up_tasks, tear_down, NULL },
         WITH_SESSION(files),
         WITH_SESSION(trees),
+        WITH_SESSION(changes_that_are_kept),
     };
 
     return cmocka_run_group_tests_name("agentcore_nomem", tests, start_fake, end_fake);
