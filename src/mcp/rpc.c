@@ -67,7 +67,7 @@ static void replace_surrogates(char *text, size_t len)
 
 json_t *pf_mcp_id_of_broken(const char *text, size_t len)
 {
-    char *copy = malloc(len + 1);
+    char *copy = len > 0 ? malloc(len) : NULL; /* text may be NULL where there is none */
     _cleanup_json_ json_t *value = NULL;
     struct pf_mcp_fault unused = { 0 };
     json_t *id;
