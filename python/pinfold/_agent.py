@@ -266,10 +266,10 @@ class Agent:
 
     async def _invoke(self, prompt: str | None,
                       listener: Callable[[StreamEvent], None] | None) -> AgentResult:
+        record = _Record(self._core.invoke(prompt), listener)
         if self.model is None:
             raise TypeError(f"agent {self.agent_id} has no model: give AgentConfig one, or set "
                             "PINFOLD_MODEL, to anthropic:NAME say")
-        record = _Record(self._core.invoke(prompt), listener)
         with self._lock:
             if self._invocation is not None:
                 raise ConcurrencyException(f"agent {self.agent_id} has an invocation under way")
