@@ -10,6 +10,7 @@ from typing import Any
 
 from owners import IS_ROOT
 from remote_runner import PINFOLD, RemoteRunner
+from terminal import Terminal
 
 LONG = "sleep 30"  # a command that is to be ended much earlier
 
@@ -259,6 +260,12 @@ exec /bin/tar "$@"
     assert "left as they are here:\npinfold:   a.txt\n" in done.stderr
 
 
+ANSWERS = """#!/bin/sh
+case "$*" in *-cf*) mkdir {asked} 2>/dev/null || echo bad >b.txt ;; esac
+exec /bin/tar "$@"
+"""  # of a tar: one to the first who asks, and another after that
+
+
 def agent_with_two_answers(run: RemoteRunner, tmp: Path, tools: Path) -> None:
     """What was shown is written, whatever a sandbox answers to whom asks it once more. What it has
     said is kept below the destination meanwhile, at times."""
@@ -267,10 +274,7 @@ def agent_with_two_answers(run: RemoteRunner, tmp: Path, tools: Path) -> None:
     for directory in seed, tools, home / "tmp":
         directory.mkdir(parents=True)
     (seed / "b.txt").write_text("old\n")
-    (tools / "tar").write_text(f"""#!/bin/sh
-case "$*" in *-cf*) mkdir {asked} 2>/dev/null || echo bad >b.txt ;; esac
-exec /bin/tar "$@"
-""")
+    (tools / "tar").write_text(ANSWERS.format(asked=asked))
     script.write_text(json.dumps({"turns": [
         {"reply": [{"tool": "execute", "input": {
             "command": f"echo new >b.txt; chmod 755 {tools}/tar"}}]},
@@ -285,6 +289,32 @@ exec /bin/tar "$@"
         assert (to / "b.txt").read_text() == "new\n", done.stderr
         asked.rmdir()
         assert not any((home / "tmp").iterdir())
+
+
+def agent_that_asks(run: RemoteRunner, tmp: Path, tools: Path) -> None:
+    """Nor is it asked once more after a yes, when only what was changed here meanwhile counts."""
+    seed, script, term = tmp / "seed", tmp / "asks.json", Terminal()
+    for directory in seed, tools:
+        directory.mkdir()
+    for name in "b.txt", "c.txt":
+        (seed / name).write_text("old\n")
+    (tools / "tar").write_text(ANSWERS.format(asked=tools / "asked"))
+    (tools / "tar").chmod(0o644)
+    script.write_text(json.dumps({"turns": [
+        {"reply": [{"tool": "execute", "input": {
+            "command": f"echo new | tee b.txt >c.txt; chmod 755 {tools}/tar"}}]},
+        {"reply": "Done."}]}))
+    term.start(PINFOLD, "agent", "--backend", run.backend, "--model", f"scripted:{script}",
+               "--seed", seed, "do it", env=run.env, cwd=run.here)
+    term.expect(r"\? \[y/N\] ", 120)
+    (seed / "c.txt").write_text("mine\n")
+    term.type("y\r")
+    term.expect(r"changed these meanwhile.*c\.txt", 120)
+    assert term.wait() == 1
+    term.close()
+    assert (seed / "b.txt").read_text() == "new\n"
+    assert (seed / "c.txt").read_text() == "mine\n"
+    assert not any(run.tmp.iterdir())
 
 
 def directories_of_all_kinds(run: RemoteRunner, tmp: Path) -> None:

@@ -83,6 +83,9 @@ struct pinfold_changes_options {
     unsigned context_lines;  /* around changes; 0: 3 */
     bool keep; /* what was fetched for this stays on this machine until pinfold_changes_done(), for
                   pinfold_sandbox_flush_changes(). A workspace that is here has nothing to keep */
+    struct pinfold_changes *again; /* with keep: what these have kept is not fetched once more but
+                                      compared with the seed as it is now, and goes over to what
+                                      is returned, unless the call fails. NULL: nothing */
 };
 
 #define PINFOLD_CHANGES_OPTIONS_INIT PINFOLD_SIZED(struct pinfold_changes_options)

@@ -315,8 +315,18 @@ static int end_early(struct pf_agent_run *run, bool keep, const struct pinfold_e
 static int look_again(struct pf_agent_run *run, struct pinfold_changes *changes,
                       struct pinfold_error *err)
 {
+    struct pinfold_changes_options what = PINFOLD_CHANGES_OPTIONS_INIT;
+    struct pinfold_changes now;
+    int r;
+
+    what.keep = true;
+    what.again = changes;
+    r = pinfold_sandbox_changes(run->box.sandbox, &what, &now, run->cancel, err);
+    if (r < 0)
+        return r;
     pinfold_changes_done(changes);
-    return pinfold_sandbox_changes(run->box.sandbox, NULL, changes, run->cancel, err);
+    *changes = now;
+    return 0;
 }
 
 static int finish(struct pf_agent_run *run, struct pinfold_changes *changes)

@@ -170,6 +170,17 @@ static int find(struct pf_look *look, const struct pf_session *session, const ch
     return r == 0 ? pf_changes_write(&request, ret, err) : r;
 }
 
+static int check_keep(const struct pinfold_changes_options *options, struct pinfold_error *err)
+{
+    if (options->keep && (options->path || options->everything))
+        return pf_fail(err, PINFOLD_EVALUE,
+                       "changes: keep is for all that a flush takes, and so with neither path nor "
+                       "everything");
+    if (options->again && !options->keep)
+        return pf_fail(err, PINFOLD_EVALUE, "changes: again takes keep");
+    return 0;
+}
+
 int pinfold_sandbox_changes(struct pinfold_sandbox *sandbox,
                             const struct pinfold_changes_options *options,
                             struct pinfold_changes *ret, struct pinfold_cancel *cancel,
@@ -179,6 +190,7 @@ int pinfold_sandbox_changes(struct pinfold_sandbox *sandbox,
     PF_CLEANUP(pinfold_changes_done) struct pinfold_changes changes = { 0 };
     _cleanup_operation_ struct pf_session *session = NULL;
     PF_CLEANUP(pf_look_done) struct pf_look look = PF_LOOK_INIT;
+    const struct pinfold_kept *kept;
     _cleanup_free_ char *path = NULL;
     int r;
 
@@ -188,22 +200,26 @@ int pinfold_sandbox_changes(struct pinfold_sandbox *sandbox,
     if (options->size != sizeof(*options))
         return pf_fail(err, PINFOLD_EVALUE, "changes: options of %zu bytes, not %zu", options->size,
                        sizeof(*options));
-    if (options->keep && (options->path || options->everything))
-        return pf_fail(err, PINFOLD_EVALUE,
-                       "changes: keep is for all that a flush takes, and so with neither path nor "
-                       "everything");
+    r = check_keep(options, err);
+    if (r < 0)
+        return r;
+    kept = options->again ? options->again->kept : NULL;
     r = pf_sandbox_begin(sandbox, &session, err);
     if (r == 0)
         r = pf_sandbox_path(session, options->path ? options->path : ".", &path, err);
     if (r == 0)
-        r = pf_look_open(&look, session, options->everything ? PF_LOOK_EVERYTHING : PF_LOOK_SYNCED,
-                         cancel, err);
+        r = kept ? pf_look_open_kept(&look, session, kept, err)
+                 : pf_look_open(&look, session,
+                                options->everything ? PF_LOOK_EVERYTHING : PF_LOOK_SYNCED, cancel,
+                                err);
     if (r == 0)
         r = find(&look, session, path, options, &changes, cancel, err);
-    if (r == 0 && options->keep)
+    if (r == 0 && options->keep && !kept)
         r = pf_look_keep(&look, session, &changes.kept, err);
     if (r < 0)
         return r;
+    if (kept)
+        changes.kept = TAKE(options->again->kept);
     *ret = changes;
     changes = (struct pinfold_changes){ 0 };
     return 0;

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/strings.h"
 
 static int fetch(struct pf_look *look, const struct pf_session *session,
                  const struct pf_sync_config *config, enum pf_look_scope scope,
@@ -37,17 +38,23 @@ static int fetch(struct pf_look *look, const struct pf_session *session,
     return look->root_fd < 0 ? pf_fail_os(err, errno, "open what was fetched") : 0;
 }
 
+static int read_policy(struct pf_look *look, const struct pf_session *session,
+                       struct pf_sync_config *config, struct pinfold_error *err)
+{
+    int r = pf_session_override_sync(session, NULL, NULL, config, err);
+
+    if (r == 0)
+        r = pf_globs_new((const char *const *)config->include, &look->include, err);
+    return r == 0 ? pf_globs_new((const char *const *)config->exclude, &look->exclude, err) : r;
+}
+
 int pf_look_open(struct pf_look *look, const struct pf_session *session, enum pf_look_scope scope,
                  struct pinfold_cancel *cancel, struct pinfold_error *err)
 {
     PF_CLEANUP(pf_sync_config_done) struct pf_sync_config config = { 0 };
     struct pinfold_backend *backend = pf_session_backend(session);
-    int r = pf_session_override_sync(session, NULL, NULL, &config, err);
+    int r = read_policy(look, session, &config, err);
 
-    if (r == 0)
-        r = pf_globs_new((const char *const *)config.include, &look->include, err);
-    if (r == 0)
-        r = pf_globs_new((const char *const *)config.exclude, &look->exclude, err);
     if (r < 0)
         return r;
     if (!backend->ops->open_root)
@@ -76,6 +83,24 @@ int pf_look_keep(struct pf_look *look, const struct pf_session *session, struct 
     look->errors = (struct pinfold_strings){ .items = NULL };
     *ret = kept;
     return 0;
+}
+
+int pf_look_open_kept(struct pf_look *look, const struct pf_session *session,
+                      const struct pinfold_kept *kept, struct pinfold_error *err)
+{
+    PF_CLEANUP(pf_sync_config_done) struct pf_sync_config config = { 0 };
+    int r = pf_kept_check(kept, session, err);
+
+    if (r == 0)
+        r = read_policy(look, session, &config, err);
+    if (r < 0)
+        return r;
+    if (pf_strings_copy(&look->errors, &kept->errors) < 0)
+        return pf_fail_nomem(err);
+    look->fetched = true;
+    look->root_fd =
+            open(pinfold_temp_workspace_path(kept->copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return look->root_fd < 0 ? pf_fail_os(err, errno, "open what was fetched") : 0;
 }
 
 void pf_kept_free(struct pinfold_kept *kept)

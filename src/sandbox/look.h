@@ -42,6 +42,14 @@ int pf_look_keep(struct pf_look *look, const struct pf_session *session, struct 
                  struct pinfold_error *err);
 void pf_kept_free(struct pinfold_kept *kept);
 
+/* sync.c: whether it is of this session: 0, or -PINFOLD_EVALUE. */
+int pf_kept_check(const struct pinfold_kept *kept, const struct pf_session *session,
+                  struct pinfold_error *err);
+
+/* As pf_look_open(), but what was kept of an earlier look, which is borrowed. */
+int pf_look_open_kept(struct pf_look *look, const struct pf_session *session,
+                      const struct pinfold_kept *kept, struct pinfold_error *err);
+
 /* Within an operation. */
 int pf_look_open(struct pf_look *look, const struct pf_session *session, enum pf_look_scope scope,
                  struct pinfold_cancel *cancel, struct pinfold_error *err);

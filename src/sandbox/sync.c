@@ -71,15 +71,21 @@ static int exclude_paths(struct pf_sync_config *config, const char *const *excep
     return 0;
 }
 
+int pf_kept_check(const struct pinfold_kept *kept, const struct pf_session *session,
+                  struct pinfold_error *err)
+{
+    return strcmp(kept->session_id, pf_session_id(session)) == 0
+                   ? 0
+                   : pf_fail(err, PINFOLD_EVALUE, "the changes are of workspace %s",
+                             PF_QUOTE(kept->session_id));
+}
+
 /* Whether it can be told from changes what was looked at. */
 static int check_changes(const struct pf_session *session, const struct pinfold_changes *changes,
                          struct pinfold_error *err)
 {
     if (changes->kept)
-        return strcmp(changes->kept->session_id, pf_session_id(session)) == 0
-                       ? 0
-                       : pf_fail(err, PINFOLD_EVALUE, "flush: the changes are of workspace %s",
-                                 PF_QUOTE(changes->kept->session_id));
+        return pf_kept_check(changes->kept, session, err);
     return pf_session_backend(session)->ops->open_root
                    ? 0
                    : pf_fail(err, PINFOLD_EVALUE, "flush: the changes were listed without keep");

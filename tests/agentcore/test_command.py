@@ -437,6 +437,11 @@ def test_what_was_shown_is_what_is_written(run: Runner, tmp_path: Path) -> None:
     remote_faces.agent_with_two_answers(run, tmp_path, tmp_path / "tools")
 
 
+def test_what_was_shown_is_written_after_a_yes(run: Runner, tmp_path: Path) -> None:
+    run.fake.control("config", {"path": f"{tmp_path}/tools:/usr/local/bin:/usr/bin:/bin"})
+    remote_faces.agent_that_asks(run, tmp_path, tmp_path / "tools")
+
+
 def test_a_directory_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     # Where sessions have their homes paths have to be short.
     with tempfile.TemporaryDirectory(prefix="pinfold-fake-") as place:

@@ -135,13 +135,16 @@ static int flush(void)
 static int look_and_flush(void)
 {
     struct pinfold_changes_options whole = PINFOLD_CHANGES_OPTIONS_INIT;
-    struct pinfold_changes changes = { 0 };
+    struct pinfold_changes changes = { 0 }, first = { 0 };
     struct pinfold_sync_result synced = { 0 };
     int r;
 
     whole.keep = true;
+    whole.again = &first;
     unlink(at_host("home/a.md"));
-    r = pinfold_sandbox_changes(sandbox, &whole, &changes, NULL, &f.err);
+    r = pinfold_sandbox_changes(sandbox, &whole, &first, NULL, &f.err);
+    if (r == 0)
+        r = pinfold_sandbox_changes(sandbox, &whole, &changes, NULL, &f.err);
     if (r == 0)
         r = pinfold_sandbox_flush_changes(sandbox, at_host("home"), &changes, NULL, &synced, NULL,
                                           &f.err);
@@ -149,6 +152,7 @@ static int look_and_flush(void)
         assert_true(synced.errors.count > 0);
     pinfold_sync_result_done(&synced);
     pinfold_changes_done(&changes);
+    pinfold_changes_done(&first);
     return r < 0 ? r : 0;
 }
 

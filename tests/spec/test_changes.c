@@ -274,6 +274,25 @@ static void what_is_listed_is_what_a_flush_writes(void **state)
     done(&found);
 }
 
+/* What is in the seed now, beside the very files that were looked at before, if they are kept. */
+static struct found find_again(struct spec *s, struct found before, bool kept)
+{
+    const struct pinfold_changes_options whole = { .keep = true, .again = &before.changes };
+    bool shows_through = spec_is_overlay();
+    struct found found;
+
+    if (!shows_through)
+        spec_put(s, "seed/only-here.py", "new\n");
+    found = find_with(s, whole);
+    assert_int_equal(found.changes.kept != NULL, kept);
+    assert_null(before.changes.kept);
+    assert_true(shows_through || get(&found, "only-here.py") ||
+                spec_has(&found.changes.seed_changes, "only-here.py"));
+    assert_int_equal(get(&found, "c.py") != NULL, !kept);
+    done(&before);
+    return found;
+}
+
 /* What was fetched for the changes comes home, whatever has become of it there. A workspace that is
  * here is flushed as it is now. */
 static void what_was_looked_at_can_be_what_comes_home(void **state)
@@ -292,6 +311,7 @@ static void what_was_looked_at_can_be_what_comes_home(void **state)
     kept = found.changes.kept != NULL;
     assert_null(listed.changes.kept);
     spec_run(s, "echo other >a.py; echo >c.py; echo more >>d/d.py");
+    found = find_again(s, found, kept);
     spec_ok(s, pinfold_sandbox_flush_changes(s->sandbox, spec_at(s, "dest"), &found.changes, except,
                                              &s->sync, NULL, &s->err));
     assert_int_equal(s->sync.errors.count, 0);
@@ -312,22 +332,21 @@ static void what_was_looked_at_can_be_what_comes_home(void **state)
 
 static void what_is_kept_is_all_that_a_flush_takes(void **state)
 {
-    const struct pinfold_changes_options part = { .size = sizeof(part),
-                                                  .keep = true,
-                                                  .path = "src" },
-                                         more = { .size = sizeof(more),
-                                                  .keep = true,
-                                                  .everything = true };
-    struct pinfold_changes changes;
+    struct pinfold_changes before = { 0 }, changes;
+    const struct pinfold_changes_options wrong[] = {
+        { .size = sizeof(wrong[0]), .keep = true, .path = "src" },
+        { .size = sizeof(wrong[0]), .keep = true, .everything = true },
+        { .size = sizeof(wrong[0]), .again = &before },
+    };
     struct spec *s = *state;
 
     spec_start_plain(s);
     spec_run(s, "mkdir src");
-    spec_refuses(s, PINFOLD_EVALUE,
-                 pinfold_sandbox_changes(s->sandbox, &part, &changes, NULL, &s->err));
-    spec_refuses(s, PINFOLD_EVALUE,
-                 pinfold_sandbox_changes(s->sandbox, &more, &changes, NULL, &s->err));
-    pinfold_changes_done(&changes);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        spec_refuses(s, PINFOLD_EVALUE,
+                     pinfold_sandbox_changes(s->sandbox, &wrong[i], &changes, NULL, &s->err));
+        pinfold_changes_done(&changes);
+    }
 }
 
 static void without_a_seed_everything_is_added(void **state)
